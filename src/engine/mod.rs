@@ -1,0 +1,2 @@
+//! DECISIONS. (sign to come)
+pub mod heard;
