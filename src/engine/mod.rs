@@ -1,2 +1,15 @@
-//! DECISIONS. (sign to come)
+//! DECISIONS. `session::Engine` is a plain value: inputs change it, outputs are drained until it answers with its next deadline.
+//!
+//! It reads no clock, opens nothing, awaits nothing and cannot fail. `session/driver` is its only caller at run time.
+
+pub mod authority;
+pub mod conversation;
+pub mod event;
+pub mod gate;
 pub mod heard;
+pub mod id;
+pub mod mode;
+pub mod plan;
+pub mod snapshot;
+pub mod todo;
+pub mod tool;

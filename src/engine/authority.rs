@@ -1,0 +1,156 @@
+//! Who may decide. A [`UserAction`] is the only value that loosens anything, and only an authenticated door or the
+//! engine's own spoken grammar can make one. Provider events, tool results and model text are other types.
+
+use super::id::{QuestionId, UtteranceId};
+
+/// Where a decision came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Surface {
+    /// The chat box or a command typed there, over the mirror socket.
+    Chat,
+    /// A REST call with the operator's token.
+    Rest,
+    /// A button on the page (mirror socket control message).
+    Screen,
+    /// The local recogniser on microphone audio.
+    Voice,
+    /// Typed text on `/v1/realtime` (may tighten, never loosen).
+    Client,
+    /// The gateway itself (restart, expiry, configuration).
+    Gateway,
+}
+
+impl Surface {
+    /// The word on the wire and in metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Surface::Chat => "chat", Surface::Rest => "rest", Surface::Screen => "screen", Surface::Voice => "voice",
+            Surface::Client => "client", Surface::Gateway => "gateway",
+        }
+    }
+
+    /// The surface a word names.
+    pub fn from_word(word: &str) -> Option<Surface> {
+        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway]
+            .into_iter().find(|s| s.word() == word)
+    }
+}
+
+/// Provenance of a decision, kept in the log beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct By {
+    /// Where it came in.
+    pub surface: Surface,
+    /// The utterance, when spoken.
+    pub utterance: Option<UtteranceId>,
+    /// The words, when spoken or typed as words. Empty otherwise.
+    pub words: String,
+}
+
+impl By {
+    /// The gateway itself.
+    pub fn gateway() -> Self { Self { surface: Surface::Gateway, utterance: None, words: String::new() } }
+
+    /// `user` for every surface a person decides on, `gateway` for the gateway's own doing.
+    pub fn actor(&self) -> &'static str { if self.surface == Surface::Gateway { "gateway" } else { "user" } }
+
+    /// True for surfaces where the person sees the thing they decide on.
+    pub fn has_screen(&self) -> bool { matches!(self.surface, Surface::Chat | Surface::Rest | Surface::Screen) }
+}
+
+/// What a person can decide.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decide {
+    /// Enter plan mode.
+    Enter {
+        /// Why, in the person's words; may be empty.
+        reason: String,
+    },
+    /// Leave plan mode; the plan is set aside.
+    Leave,
+    /// Approve a version.
+    Approve {
+        /// Which one; `None` is right only when exactly one waits.
+        version: Option<u32>,
+        /// Hash of the text the person saw; must match when given.
+        hash: Option<String>,
+    },
+    /// Send the plan back with comments.
+    RequestChanges {
+        /// Which one; `None` means the one that waits.
+        version: Option<u32>,
+        /// What to change; empty means "keep planning".
+        comments: String,
+    },
+    /// Set a version aside and stay in plan mode.
+    Dismiss {
+        /// Which one; `None` means the one that waits.
+        version: Option<u32>,
+    },
+    /// Take a dismissed newest version back into review.
+    BackToReview {
+        /// Which one.
+        version: Option<u32>,
+    },
+    /// Answer a tool's question.
+    AnswerTool {
+        /// The request (equal to the question's id).
+        request: QuestionId,
+        /// True approves this one call.
+        approve: bool,
+    },
+    /// Stop the voice.
+    StopSpeech,
+    /// End the turn (the voice too).
+    StopTurn,
+}
+
+/// A decision by a person, with proof of where it came in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserAction {
+    pub(super) decide: Decide,
+    pub(super) by: By,
+}
+
+/// Held by a door that has checked the operator's credential. Only `server::auth` and the local command line make one
+/// (`tests/it/tidy.rs` keeps it so).
+#[derive(Clone, Copy, Debug)]
+pub struct OperatorDoor {
+    surface: Surface,
+}
+
+impl OperatorDoor {
+    /// Says that the caller has authenticated the operator on this surface.
+    ///
+    /// A surface that is no control door (voice, a realtime client, the gateway) gets none.
+    pub fn vouch(surface: Surface) -> Option<OperatorDoor> {
+        matches!(surface, Surface::Chat | Surface::Rest | Surface::Screen).then_some(OperatorDoor { surface })
+    }
+
+    /// The same door under another of its surfaces (a chat line and a button arrive on one socket).
+    pub fn as_surface(self, surface: Surface) -> OperatorDoor { OperatorDoor::vouch(surface).unwrap_or(self) }
+
+    /// A decision that came in by this door.
+    pub fn decide(self, decide: Decide, words: impl Into<String>) -> UserAction {
+        UserAction { decide, by: By { surface: self.surface, utterance: None, words: words.into() } }
+    }
+}
+
+impl UserAction {
+    /// What was decided.
+    pub fn decision(&self) -> &Decide { &self.decide }
+
+    /// Where it came from.
+    pub fn by(&self) -> &By { &self.by }
+
+    /// By the spoken grammar, on microphone audio. Only the engine hears.
+    pub(super) fn spoken(decide: Decide, utterance: UtteranceId, words: &str) -> Self {
+        Self { decide, by: By { surface: Surface::Voice, utterance: Some(utterance), words: words.to_string() } }
+    }
+
+    /// A tightening typed by a realtime client. `None` for anything that could loosen.
+    pub(super) fn typed_by_client(decide: Decide, words: &str) -> Option<Self> {
+        matches!(decide, Decide::Enter { .. } | Decide::StopSpeech | Decide::StopTurn)
+            .then(|| Self { decide, by: By { surface: Surface::Client, utterance: None, words: words.to_string() } })
+    }
+}

@@ -1,0 +1,233 @@
+//! The gate: one small value, shared by everything that could start a tool, that says whether a call may begin *now*.
+//!
+//! Posture, epoch and the count of running mutating calls live in one atomic word, so a flip and a beginning can never
+//! interleave wrongly and neither ever waits for the other. Only this file makes a [`Permit`]; running consumes it.
+
+#[cfg(feature = "shuttle")]
+use shuttle::sync::{Arc, atomic::{AtomicU64, Ordering}};
+#[cfg(not(feature = "shuttle"))]
+use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+
+use super::id::{CallId, QuestionId};
+use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
+use super::tool::{CallHash, Effect, Tier, ToolCall, ToolSpec};
+
+/// Bit 63: plan. Bits 32..=62: epoch. Bits 0..=31: running mutating calls.
+const PLAN: u64 = 1 << 63;
+const EPOCH_SHIFT: u32 = 32;
+const EPOCH_MASK: u64 = 0x7fff_ffff;
+const COUNT_MASK: u64 = 0xffff_ffff;
+
+/// Why the gate said no.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// Stable code: `plan_mode_blocked`, `policy_denied`, `unknown_tool`, `nobody_to_ask`, `stale_permit`, `arguments_changed`.
+    pub code: &'static str,
+    /// For the agent and the person.
+    pub message: String,
+    /// Class of the refused call.
+    pub effect: Effect,
+}
+
+/// What the gate says to a call.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It may run; the permit must be handed to the runner.
+    Allow(Permit),
+    /// A person has to be asked first.
+    Ask {
+        /// True when only a screen may answer (irreversible).
+        screen_only: bool,
+    },
+    /// No.
+    Refuse(Refusal),
+}
+
+/// A person's yes to exactly one call. Made by the engine when a question is answered; bound to id and arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approval {
+    pub(super) request: QuestionId,
+    pub(super) call: CallId,
+    pub(super) hash: CallHash,
+}
+
+/// The right to begin one call once. Not `Clone`; made here and nowhere else; consumed by [`Gate::begin`].
+#[derive(Debug)]
+pub struct Permit {
+    call: CallId,
+    hash: CallHash,
+    effect: Effect,
+    epoch: u32,
+}
+
+impl Permit {
+    /// The call it is for.
+    pub fn call(&self) -> &CallId { &self.call }
+    /// Class of the call.
+    pub fn effect(&self) -> Effect { self.effect }
+    /// Epoch it was given under.
+    pub fn epoch(&self) -> u32 { self.epoch }
+}
+
+/// A call that has begun. Dropping it says the call has ended, whatever way it ended.
+#[derive(Debug)]
+pub struct Running {
+    word: Arc<AtomicU64>,
+    mutating: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.mutating {
+            self.word.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// See the file's head. Clones share one state.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    word: Arc<AtomicU64>,
+}
+
+impl Default for Gate {
+    fn default() -> Self { Self::new(Stamp::default()) }
+}
+
+impl Gate {
+    /// A gate in this posture with nothing running.
+    pub fn new(stamp: Stamp) -> Self { Self { word: Arc::new(AtomicU64::new(pack(stamp))) } }
+
+    /// Posture and epoch now.
+    pub fn stamp(&self) -> Stamp { unpack(self.word.load(Ordering::SeqCst)) }
+
+    /// How many mutating calls are running.
+    pub fn running(&self) -> u32 { (self.word.load(Ordering::SeqCst) & COUNT_MASK) as u32 }
+
+    /// Sets the posture; a change counts the epoch up. Answers the new stamp and how many mutating calls still run.
+    pub fn flip(&self, to: Posture) -> (Stamp, u32) {
+        let mut now = self.word.load(Ordering::SeqCst);
+        loop {
+            let stamp = unpack(now);
+            if stamp.posture == to {
+                return (stamp, (now & COUNT_MASK) as u32);
+            }
+            let next = pack(Stamp { epoch: stamp.epoch.wrapping_add(1), posture: to }) | (now & COUNT_MASK);
+            match self.word.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return (unpack(next), (next & COUNT_MASK) as u32),
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Judges a call. `spec` is `None` for a tool nobody knows. `approval` is a person's yes to this very call.
+    ///
+    /// Plan mode is looked at first and only ever subtracts: the stricter of the posture the call was made under and the
+    /// present one counts. No error, absence or doubt yields a permit.
+    pub fn judge(&self, call: &ToolCall, spec: Option<&ToolSpec>, policy: Policy, approval: Option<&Approval>) -> Verdict {
+        let now = self.stamp();
+        let Some(spec) = spec else {
+            // Even the name of an unknown tool is refused by the posture first: the person hears the reason that holds.
+            return if now.posture.stricter(call.stamp.posture) == Posture::Plan {
+                Verdict::Refuse(plan_refusal(&call.tool, Effect::Unknown))
+            } else {
+                Verdict::Refuse(Refusal { code: "unknown_tool", message: format!("There is no tool named {}.", call.tool), effect: Effect::Unknown })
+            };
+        };
+        let effect = spec.effect;
+        let marked = spec.irreversible || spec.needs_person;
+        if now.posture.stricter(call.stamp.posture) == Posture::Plan && (!effect.is_plan_safe() || marked) {
+            return Verdict::Refuse(plan_refusal(&call.tool, effect));
+        }
+        if spec.tier == Some(Tier::Deny) {
+            return Verdict::Refuse(Refusal { code: "policy_denied", message: format!("{} is switched off here.", spec.display), effect });
+        }
+        if let Some(given) = approval {
+            if given.call == call.id && given.hash == call.hash() {
+                return Verdict::Allow(self.permit(call, effect, now));
+            }
+        }
+        if !must_ask(spec, policy.autonomy) {
+            return Verdict::Allow(self.permit(call, effect, now));
+        }
+        match policy.ask {
+            AskPolicy::Ask => Verdict::Ask { screen_only: spec.irreversible },
+            AskPolicy::Bypass if !spec.irreversible => Verdict::Allow(self.permit(call, effect, now)),
+            AskPolicy::Bypass => Verdict::Ask { screen_only: true },
+            AskPolicy::Refuse => Verdict::Refuse(Refusal {
+                code: "nobody_to_ask", message: "This would need a person's answer, and nobody is asked in this mode.".into(), effect,
+            }),
+        }
+    }
+
+    /// Begins a call: the permit is used up, the arguments must be the ones it was given for, and a mutating call begins
+    /// only if the posture has not turned to plan since. The answer must be held until the call has ended.
+    ///
+    /// # Errors
+    /// A [`Refusal`] (`plan_mode_blocked`, `stale_permit`, `arguments_changed`); nothing has begun then.
+    pub fn begin(&self, permit: Permit, call: &ToolCall) -> Result<Running, Refusal> {
+        let effect = permit.effect;
+        if permit.call != call.id || permit.hash != call.hash() {
+            return Err(Refusal { code: "arguments_changed", message: "The call is not the one that was allowed.".into(), effect });
+        }
+        if effect.is_plan_safe() {
+            return Ok(Running { word: self.word.clone(), mutating: false });
+        }
+        let mut now = self.word.load(Ordering::SeqCst);
+        loop {
+            let stamp = unpack(now);
+            if stamp.posture == Posture::Plan {
+                return Err(plan_refusal(&call.tool, effect));
+            }
+            if stamp.epoch != permit.epoch {
+                return Err(Refusal { code: "stale_permit", message: "The mode has changed since this call was allowed.".into(), effect });
+            }
+            match self.word.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Ok(Running { word: self.word.clone(), mutating: true }),
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    fn permit(&self, call: &ToolCall, effect: Effect, stamp: Stamp) -> Permit {
+        Permit { call: call.id.clone(), hash: call.hash(), effect, epoch: stamp.epoch }
+    }
+}
+
+/// What decides beside the posture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// How much is asked about.
+    pub autonomy: Autonomy,
+    /// What happens instead of asking.
+    pub ask: AskPolicy,
+}
+
+fn must_ask(spec: &ToolSpec, autonomy: Autonomy) -> bool {
+    if spec.irreversible || spec.needs_person {
+        return true;
+    }
+    match autonomy {
+        Autonomy::Loose => false,
+        Autonomy::Hybrid => !spec.effect.is_plan_safe() && spec.tier != Some(Tier::Safe),
+        Autonomy::Strict => !matches!(spec.effect, Effect::Read | Effect::View | Effect::Session),
+    }
+}
+
+fn plan_refusal(tool: &str, effect: Effect) -> Refusal {
+    Refusal {
+        code: "plan_mode_blocked",
+        message: format!("Plan mode is on, so {tool} was not run and nothing was changed. Propose it as a step of the plan instead."),
+        effect,
+    }
+}
+
+fn pack(stamp: Stamp) -> u64 {
+    let plan = if stamp.posture == Posture::Plan { PLAN } else { 0 };
+    plan | ((u64::from(stamp.epoch) & EPOCH_MASK) << EPOCH_SHIFT)
+}
+
+fn unpack(word: u64) -> Stamp {
+    let posture = if word & PLAN != 0 { Posture::Plan } else { Posture::Default };
+    Stamp { epoch: ((word >> EPOCH_SHIFT) & EPOCH_MASK) as u32, posture }
+}

@@ -1,0 +1,236 @@
+//! Plans: the draft that refused calls build, the versions that were presented, and what became of each.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::tool::CallHash;
+
+/// Longest title, in characters.
+pub const TITLE_CHARS: usize = 200;
+/// Longest body of all steps together, in characters.
+pub const BODY_CHARS: usize = 50_000;
+/// Most steps of one plan.
+pub const STEPS_MAX: usize = 100;
+/// Versions kept in memory; older ones stay in the log.
+pub const VERSIONS_MAX: usize = 50;
+
+/// A call that plan mode refused, kept so that an approved plan can make exactly it. No model can write this.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptCall {
+    /// Wire name of the tool.
+    pub tool: String,
+    /// Arguments as they were refused.
+    pub arguments: Value,
+    /// Hash of both.
+    pub hash: CallHash,
+}
+
+/// One step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// What is done, one line.
+    pub title: String,
+    /// More, if any.
+    pub detail: String,
+    /// Tools it would use.
+    pub tools: Vec<String>,
+    /// The refused call behind it, if that is where it came from.
+    pub kept: Option<KeptCall>,
+}
+
+/// What became of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanStatus {
+    /// Presented; a person has not decided.
+    Waiting,
+    /// A person approved it.
+    Approved,
+    /// A person wants changes.
+    ChangesRequested,
+    /// A person set it aside.
+    Dismissed,
+    /// Set aside because plan mode was left; comes back when it is entered again.
+    SetAside,
+    /// A newer version took its place.
+    Superseded,
+    /// The agent says it is done.
+    Completed,
+}
+
+impl PlanStatus {
+    /// The word on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            PlanStatus::Waiting => "waiting", PlanStatus::Approved => "approved", PlanStatus::ChangesRequested => "changes_requested",
+            PlanStatus::Dismissed => "dismissed", PlanStatus::SetAside => "set_aside", PlanStatus::Superseded => "superseded",
+            PlanStatus::Completed => "completed",
+        }
+    }
+
+    /// The status a word names.
+    pub fn from_word(word: &str) -> Option<PlanStatus> {
+        use PlanStatus::*;
+        [Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed].into_iter().find(|s| s.word() == word)
+    }
+}
+
+/// One presented version. Its text never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanVersion {
+    /// 1 and up.
+    pub version: u32,
+    /// First sentence of the summary, at most 200 characters.
+    pub title: String,
+    /// The whole summary.
+    pub summary: String,
+    /// In order.
+    pub steps: Vec<Step>,
+    /// What the agent asks back.
+    pub open_questions: Vec<String>,
+    /// What could go wrong.
+    pub risks: Vec<String>,
+    /// First 16 hex digits of the SHA-256 over the text without white space.
+    pub hash: String,
+    /// What became of it.
+    pub status: PlanStatus,
+}
+
+/// A submitted plan before it has a number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Proposal {
+    /// The whole summary.
+    pub summary: String,
+    /// In order; `kept` is filled by the gateway, never from the arguments.
+    pub steps: Vec<Step>,
+    /// What the agent asks back.
+    pub open_questions: Vec<String>,
+    /// What could go wrong.
+    pub risks: Vec<String>,
+}
+
+/// Why a submission was refused; `field` names the argument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BadPlan {
+    /// `summary`, `steps` or `plan`.
+    pub field: &'static str,
+    /// For the agent.
+    pub message: String,
+}
+
+impl Proposal {
+    /// Reads `plan__submit` arguments: `summary`, `steps` (strings or `{title|step, detail|description, tools}`),
+    /// `open_questions`, `risks`; or the single `plan` argument (Markdown with a heading) of `exit_plan_mode`.
+    ///
+    /// # Errors
+    /// [`BadPlan`] that names the missing or oversized field.
+    pub fn parse(arguments: &Value) -> Result<Proposal, BadPlan> {
+        if let Some(text) = arguments["plan"].as_str() {
+            return Self::parse_markdown(text);
+        }
+        let summary = arguments["summary"].as_str().unwrap_or("").trim().to_string();
+        if summary.is_empty() {
+            return Err(BadPlan { field: "summary", message: "summary is missing: say in a sentence or two what the plan is for".into() });
+        }
+        let steps: Vec<Step> = arguments["steps"].as_array().map(|list| list.iter().filter_map(step_of).collect()).unwrap_or_default();
+        if steps.is_empty() {
+            return Err(BadPlan { field: "steps", message: "steps is missing or empty: give at least one step".into() });
+        }
+        let texts = |name: &str| -> Vec<String> {
+            arguments[name].as_array().map(|l| l.iter().filter_map(Value::as_str).map(str::to_string).collect()).unwrap_or_default()
+        };
+        Self { summary, steps, open_questions: texts("open_questions"), risks: texts("risks") }.checked()
+    }
+
+    fn parse_markdown(text: &str) -> Result<Proposal, BadPlan> {
+        let mut lines = text.trim().lines();
+        let head = lines.next().unwrap_or("").trim();
+        let summary = head.trim_start_matches('#').trim().to_string();
+        if !head.starts_with("# ") || summary.is_empty() {
+            return Err(BadPlan { field: "plan", message: "plan must begin with a heading line, \"# What it is for\", and then hold its steps".into() });
+        }
+        let steps: Vec<Step> = lines.map(|l| l.trim().trim_start_matches(['-', '*', '#']).trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ')').trim())
+            .filter(|l| !l.is_empty()).map(|l| Step { title: clip(l, TITLE_CHARS), ..Step::default() }).collect();
+        if steps.is_empty() {
+            return Err(BadPlan { field: "plan", message: "plan holds a heading and no steps".into() });
+        }
+        Self { summary, steps, ..Self::default() }.checked()
+    }
+
+    fn checked(self) -> Result<Proposal, BadPlan> {
+        let body: usize = self.steps.iter().map(|s| s.title.chars().count() + s.detail.chars().count()).sum();
+        if self.steps.len() > STEPS_MAX {
+            return Err(BadPlan { field: "steps", message: format!("a plan has at most {STEPS_MAX} steps, this one has {}", self.steps.len()) });
+        }
+        if body + self.summary.chars().count() > BODY_CHARS {
+            return Err(BadPlan { field: "steps", message: format!("a plan has at most {BODY_CHARS} characters") });
+        }
+        Ok(self)
+    }
+
+    /// First sentence of the summary, at most 200 characters.
+    pub fn title(&self) -> String {
+        let end = self.summary.char_indices().find(|(i, c)| {
+            matches!(c, '.' | '!' | '?' | '\n') && self.summary[i + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
+        });
+        let first = end.map_or(self.summary.as_str(), |(i, _)| &self.summary[..i]);
+        clip(first.trim(), TITLE_CHARS)
+    }
+
+    /// First 16 hex digits of the SHA-256 over all its text without white space, so that a change of white space is no change.
+    pub fn hash(&self) -> String {
+        let mut hasher = Sha256::new();
+        let mut feed = |text: &str| {
+            let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+            hasher.update(bare.as_bytes());
+            hasher.update([0]);
+        };
+        feed(&self.summary);
+        for step in &self.steps {
+            feed(&step.title);
+            feed(&step.detail);
+            if let Some(kept) = &step.kept {
+                feed(&kept.hash.iter().map(|b| format!("{b:02x}")).collect::<String>());
+            }
+        }
+        self.open_questions.iter().chain(&self.risks).for_each(|t| feed(t));
+        hasher.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// Puts the refused calls of the draft behind the steps of the same title, each used once, in order.
+    pub fn keep_from(&mut self, draft: &[Step]) {
+        let mut used = vec![false; draft.len()];
+        for step in &mut self.steps {
+            step.kept = None;
+            let found = draft.iter().enumerate().find(|(i, d)| !used[*i] && d.kept.is_some() && same_words(&d.title, &step.title));
+            if let Some((i, from)) = found {
+                used[i] = true;
+                step.kept = from.kept.clone();
+                if step.tools.is_empty() {
+                    step.tools = from.tools.clone();
+                }
+            }
+        }
+    }
+}
+
+/// Same words, whatever the case, marks or spacing.
+fn same_words(a: &str, b: &str) -> bool {
+    let bare = |t: &str| t.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_string).collect::<Vec<_>>();
+    bare(a) == bare(b)
+}
+
+fn step_of(value: &Value) -> Option<Step> {
+    let text = |names: [&str; 2]| names.iter().find_map(|n| value[*n].as_str()).unwrap_or("").trim().to_string();
+    let (mut title, detail) = match value.as_str() {
+        Some(line) => (line.trim().to_string(), String::new()),
+        None => (text(["title", "step"]), text(["detail", "description"])),
+    };
+    if title.is_empty() {
+        title = clip(&detail, 120);
+    }
+    let tools = value["tools"].as_array().map(|l| l.iter().filter_map(Value::as_str).map(str::to_string).collect()).unwrap_or_default();
+    (!title.is_empty()).then(|| Step { title: clip(&title, TITLE_CHARS), detail, tools, kept: None })
+}
+
+/// The first `chars` characters.
+pub fn clip(text: &str, chars: usize) -> String { text.chars().take(chars).collect() }

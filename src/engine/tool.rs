@@ -1,0 +1,188 @@
+//! Tools as the engine sees them: a name, what its effect is, and the call that wants to happen.
+//!
+//! Nouns only. `tools/` reads manifests into [`ToolSpec`] and runs what the gate lets through.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::id::CallId;
+use super::mode::Stamp;
+
+/// What a call does to the world, the only fact plan mode looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Looks at data and changes nothing.
+    Read,
+    /// Changes what is shown, nothing else.
+    View,
+    /// Changes this conversation's own state (its todo list, its plan).
+    Session,
+    /// Writes files.
+    Files,
+    /// Changes this machine.
+    Host,
+    /// Reaches out to something elsewhere.
+    External,
+    /// Nobody said. Treated like the worst.
+    Unknown,
+}
+
+impl Effect {
+    /// True when a call of this class changes nothing outside the conversation, so that plan mode lets it pass.
+    pub fn is_plan_safe(self) -> bool { matches!(self, Effect::Read | Effect::View | Effect::Session) }
+
+    /// The word used in manifests, envelopes and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Effect::Read => "read", Effect::View => "view", Effect::Session => "session", Effect::Files => "files",
+            Effect::Host => "host", Effect::External => "external", Effect::Unknown => "unknown",
+        }
+    }
+
+    /// The class a manifest names; `None` for a word that is no class.
+    pub fn from_word(word: &str) -> Option<Effect> {
+        [Effect::Read, Effect::View, Effect::Session, Effect::Files, Effect::Host, Effect::External, Effect::Unknown]
+            .into_iter().find(|e| e.word() == word)
+    }
+}
+
+/// The manifest's `safety_tier`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Never asked about under `hybrid`. Proves nothing to plan mode.
+    Safe,
+    /// Asked about under `hybrid`.
+    Confirm,
+    /// Never runs.
+    Deny,
+}
+
+/// One tool, as every surface lists it and the gate judges it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Wire name, `{skill}__{endpoint}`.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON schema of the arguments (an object schema).
+    pub parameters: Value,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// Declared tier, if any.
+    pub tier: Option<Tier>,
+    /// Cannot be undone: always needs a screen, never a voice.
+    pub irreversible: bool,
+    /// The manifest says a person must approve each call.
+    pub needs_person: bool,
+    /// The question for a person, with `{argument}` slots ("Add {text} to your notes?"). `None` asks by name.
+    pub ask: Option<String>,
+    /// What the call does as a plan step, with slots ("Add {text} to the notes"). `None` uses the question without its mark.
+    pub step: Option<String>,
+    /// Short name for people ("notes: add").
+    pub display: String,
+}
+
+/// A call somebody wants made. It runs only with a [`super::gate::Permit`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// Its id.
+    pub id: CallId,
+    /// Wire name of the tool.
+    pub tool: String,
+    /// An object. Defaults of the manifest are already filled in: what is judged is what runs.
+    pub arguments: Value,
+    /// The posture that was in force when the response that made it began.
+    pub stamp: Stamp,
+}
+
+impl ToolCall {
+    /// SHA-256 of tool name and arguments: what a permit and an approval are bound to.
+    pub fn hash(&self) -> CallHash { call_hash(&self.tool, &self.arguments) }
+}
+
+/// SHA-256 over the tool's name and its arguments with object keys sorted.
+pub type CallHash = [u8; 32];
+
+/// Hash of a call's name and arguments. Key order and white space do not matter.
+pub fn call_hash(tool: &str, arguments: &Value) -> CallHash {
+    let mut hasher = Sha256::new();
+    hasher.update(tool.as_bytes());
+    hasher.update([0]);
+    hasher.update(canonical(arguments).as_bytes());
+    hasher.finalize().into()
+}
+
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<_> = map.keys().collect();
+            keys.sort();
+            let fields: Vec<_> = keys.iter().map(|k| format!("{}:{}", Value::from(k.as_str()), canonical(&map[k.as_str()]))).collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutcome {
+    /// True when it did what it says.
+    pub success: bool,
+    /// What the agent gets back: an object. On failure an envelope with `error` and `error_code`.
+    pub output: Value,
+    /// One of `plan_mode_blocked`, `policy_denied`, `denied_by_user`, `expired`, `invalid_arguments`, ... or empty.
+    pub error_code: String,
+    /// For a person, at most 240 characters; empty on success.
+    pub error: String,
+    /// What the session itself must do about it (a plan was submitted, a todo list was written).
+    pub session: Option<SessionDeed>,
+}
+
+impl ToolOutcome {
+    /// A success with this output.
+    pub fn ok(output: Value) -> Self {
+        Self { success: true, output, error_code: String::new(), error: String::new(), session: None }
+    }
+
+    /// A failure: `{success:false, error, error_code}` for the agent.
+    pub fn failed(code: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let output = serde_json::json!({"success": false, "error": message, "error_code": code});
+        Self { success: false, output, error_code: code.to_string(), error: message.chars().take(240).collect(), session: None }
+    }
+
+    /// A deed for the session to do; the session writes the output.
+    pub fn deed(deed: SessionDeed) -> Self {
+        Self { session: Some(deed), ..Self::ok(Value::Null) }
+    }
+}
+
+/// A call of class `session`: the runner has let it through, the engine carries it out, because it alone writes its state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionDeed {
+    /// `plan__submit` with its raw arguments.
+    SubmitPlan(Value),
+    /// `todo__write` with its raw arguments.
+    WriteTodo(Value),
+}
+
+/// Fills `{slot}` marks of a template from an argument object; a missing slot becomes "something".
+pub fn fill_slots(template: &str, arguments: &Value) -> String {
+    let mut out = String::with_capacity(template.len() + 32);
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        let Some(close) = rest[open..].find('}') else { out.push_str(&rest[open..]); return out };
+        let value = &arguments[&rest[open + 1..open + close]];
+        match value {
+            Value::String(text) => out.push_str(text),
+            Value::Null => out.push_str("something"),
+            other => out.push_str(&other.to_string()),
+        }
+        rest = &rest[open + close + 1..];
+    }
+    out.push_str(rest);
+    out
+}

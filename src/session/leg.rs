@@ -1,0 +1,181 @@
+//! What passes between a conversation and one attached leg (a sound card, a file, a `/v1/realtime` socket).
+//!
+//! Nouns only. A leg is an ear and a mouth; it decides nothing. The driver holds the other ends.
+
+use crate::engine::id::{ItemId, SpeechId, TurnId, UtteranceId};
+
+/// How a leg's turns end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnDetection {
+    /// False: the client commits and asks for responses itself (`turn_detection: null`).
+    pub automatic: bool,
+    /// Silence that ends a turn, in milliseconds. `None`: the gateway's own setting.
+    pub silence_ms: Option<u32>,
+    /// Voice probability that counts as speech, 0..=1. `None`: the gateway's own setting.
+    pub threshold: Option<f32>,
+    /// A committed turn makes a response by itself.
+    pub create_response: bool,
+    /// Speech cuts the voice.
+    pub interrupt_response: bool,
+}
+
+impl Default for TurnDetection {
+    fn default() -> Self {
+        Self { automatic: true, silence_ms: None, threshold: None, create_response: true, interrupt_response: true }
+    }
+}
+
+/// What a newcomer says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LegSpec {
+    /// For people ("microphone of this machine", "realtime client").
+    pub name: String,
+    /// It may be displaced by a newer leg (sockets: yes; the machine's own microphone: no).
+    pub displaceable: bool,
+    /// It has an ear.
+    pub hears: bool,
+    /// It has a voice; false for text-only sessions: questions then come as text and cannot be answered by voice.
+    pub speaks: bool,
+}
+
+/// From the leg.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LegInput {
+    /// Microphone sound, mono i16 at 16 kHz, any length up to a second.
+    Audio(Vec<i16>),
+    /// The client ends the turn by hand (`input_audio_buffer.commit`); the item it becomes.
+    Commit {
+        /// Name of the new user item.
+        item: ItemId,
+    },
+    /// The client throws away what was heard since the last turn.
+    Clear,
+    /// Turn taking changed.
+    Turns(TurnDetection),
+    /// The client's instructions for the agent (whole, at most 16,384 characters).
+    Instructions(String),
+    /// Voice on or off (output modality audio or text).
+    Speaks(bool),
+    /// A typed user line.
+    Text {
+        /// Name of the item.
+        item: ItemId,
+        /// The words.
+        text: String,
+    },
+    /// The client asks for a response to what is there.
+    CreateResponse,
+    /// The client cancels the response that runs.
+    CancelResponse,
+    /// The client says how much of an item it played.
+    Truncate {
+        /// The assistant item.
+        item: ItemId,
+        /// Milliseconds that were played.
+        audio_end_ms: u64,
+    },
+}
+
+/// How a speech or a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LegEnd {
+    /// To its end.
+    Completed,
+    /// Cut because somebody spoke.
+    Interrupted,
+    /// Cut because the client or a person asked.
+    Cancelled,
+    /// Something broke; a notice says what.
+    Failed,
+}
+
+/// To the leg.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LegOutput {
+    /// Speech began at this time of the leg's own sound, in milliseconds.
+    SpeechStarted {
+        /// The utterance.
+        utterance: UtteranceId,
+        /// Milliseconds of audio since the leg attached.
+        at_ms: u64,
+        /// Name the user item will have.
+        item: ItemId,
+    },
+    /// Speech ended.
+    SpeechStopped {
+        /// The utterance.
+        utterance: UtteranceId,
+        /// Milliseconds of audio since the leg attached.
+        at_ms: u64,
+        /// Name of the user item.
+        item: ItemId,
+    },
+    /// The utterance is a user item now (also when its words turn out to be a command).
+    Committed {
+        /// Name of the user item.
+        item: ItemId,
+    },
+    /// Its words. `None`: nothing was understood.
+    UserTranscript {
+        /// Name of the user item.
+        item: ItemId,
+        /// The words.
+        text: Option<String>,
+    },
+    /// The agent works on an answer.
+    TurnBegan {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Something is being said. Exactly one speech is open at a time.
+    SpeechBegan {
+        /// The speech.
+        speech: SpeechId,
+        /// Name of the assistant item.
+        item: ItemId,
+        /// The turn it answers; `None` for the gateway's own words that nobody asked for.
+        turn: Option<TurnId>,
+    },
+    /// Words of the open speech, before their sound.
+    Text {
+        /// The speech.
+        speech: SpeechId,
+        /// A segment, with the space that belongs before it.
+        text: String,
+    },
+    /// Sound of the open speech.
+    Audio {
+        /// The speech.
+        speech: SpeechId,
+        /// Mono.
+        samples: Vec<i16>,
+        /// Its rate.
+        rate_hz: u32,
+    },
+    /// The open speech ends.
+    SpeechEnded {
+        /// The speech.
+        speech: SpeechId,
+        /// How.
+        end: LegEnd,
+    },
+    /// The turn is over.
+    TurnEnded {
+        /// The turn.
+        turn: TurnId,
+        /// How.
+        end: LegEnd,
+    },
+    /// A sentence for the client (`code`, `message`); never an error.
+    Notice {
+        /// Stable code.
+        code: String,
+        /// A sentence.
+        message: String,
+    },
+    /// The conversation lets the leg go.
+    Closed {
+        /// Why.
+        reason: String,
+    },
+}
