@@ -5,3 +5,4 @@
 
 pub mod ring;
 pub mod vad;
+mod voicing;
