@@ -20,6 +20,10 @@ enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
+    /// The recogniser's process; started by voxgate itself
+    #[cfg(feature = "whisper")]
+    #[command(hide = true)]
+    Recogniser(voxgate::stt::child::ChildArgs),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +35,12 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        #[cfg(feature = "whisper")]
+        Command::Recogniser(args) => voxgate::stt::child::run_child(&args, |path| {
+            let checked = voxgate::models::read_checked(path).map_err(|error| error.to_string())?;
+            eprintln!("{} sha256 {} ({})", path.display(), checked.sha256, if checked.pinned { "known" } else { "own file" });
+            Ok(checked.bytes)
+        }),
     }
 }
 
