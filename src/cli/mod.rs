@@ -1,1 +1,3 @@
-//! (sign to come)
+//! THE COMMANDS. (sign to come)
+
+pub mod models;

@@ -1,1 +1,5 @@
 //! The one integration binary.
+#![cfg(feature = "gateway")]
+
+#[cfg(feature = "whisper")]
+mod hearing;

@@ -1,0 +1,286 @@
+//! A few recogniser processes that serve every session.
+//!
+//! Owns the queue, the workers and the life of their processes: a crash costs the utterance that was being heard and nothing
+//! else. Called through [`Recogniser`]. Whoever starts a pool keeps it; dropping it ends the processes,
+//! [`WhisperPool::shutdown`] also waits for them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use self::process::{Process, ProcessError};
+use super::wire::{SentPhrase, encode_start};
+use super::{Job, Recogniser, SttError};
+use crate::engine::heard::{Heard, Phrase};
+
+mod process;
+
+/// Utterances that may wait for each worker. More means that answers would come too late to be of use.
+const QUEUE_PER_WORKER: usize = 8;
+/// Pause before a process that failed without having served is started again; doubled each time up to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LAST_PAUSE: Duration = Duration::from_secs(10);
+/// How long [`WhisperPool::shutdown`] waits for the processes.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Nats below the free transcript to which a phrase is followed unless told otherwise: the widest rule (6 for harmless
+/// commands) and the lead of 2 that it must have over its rivals.
+pub const DEFAULT_MARGIN: f32 = 8.0;
+
+/// What a pool needs.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// The voxgate binary itself.
+    pub program: PathBuf,
+    /// The ggml file.
+    pub model: PathBuf,
+    /// Threads for one recognition. Two on two cores are faster when nothing else runs and far slower when something does.
+    pub threads: usize,
+    /// Processes.
+    pub workers: usize,
+    /// The spoken grammar.
+    pub phrases: Vec<Phrase>,
+    /// For each phrase, by its place in `phrases`, how many nats below the free transcript it is still followed; where this is
+    /// shorter, [`DEFAULT_MARGIN`]. Narrow ones save time: dangerous phrases are refused further down anyway.
+    pub margins: Vec<f32>,
+}
+
+impl PoolConfig {
+    /// One process with one thread.
+    pub fn new(program: impl Into<PathBuf>, model: impl Into<PathBuf>, phrases: Vec<Phrase>) -> Self {
+        Self { program: program.into(), model: model.into(), threads: 1, workers: 1, phrases, margins: Vec::new() }
+    }
+
+    fn start_frame(&self) -> Result<Vec<u8>, SttError> {
+        let margins = self.margins.iter().copied().chain(std::iter::repeat(DEFAULT_MARGIN));
+        let sent: Vec<_> = self.phrases.iter().zip(margins).map(|(phrase, margin)| SentPhrase::new(phrase, margin)).collect();
+        encode_start(&sent).map_err(|why| SttError::Unavailable(format!("the phrase table: {why}")))
+    }
+}
+
+struct Ask {
+    job: Job,
+    answer: oneshot::Sender<Result<Heard, SttError>>,
+}
+
+/// What workers and owner both see.
+#[derive(Default)]
+struct Shared {
+    restarts: AtomicU64,
+    live: AtomicUsize,
+    pids: StdMutex<Vec<Option<u32>>>,
+}
+
+/// A pool of Whisper processes.
+pub struct WhisperPool {
+    queue: mpsc::Sender<Ask>,
+    shared: Arc<Shared>,
+    workers: JoinSet<()>,
+}
+
+impl WhisperPool {
+    /// Starts the processes and waits until each has loaded its model.
+    ///
+    /// # Errors
+    /// [`SttError::Unavailable`] with the reason: program or model missing, model damaged, phrase table unusable.
+    pub async fn start(config: PoolConfig) -> Result<Self, SttError> {
+        let count = config.workers.clamp(1, 64);
+        let (queue, asks) = mpsc::channel(count * QUEUE_PER_WORKER);
+        let asks = Arc::new(Mutex::new(asks));
+        let start_frame: Arc<[u8]> = config.start_frame()?.into();
+        let config = Arc::new(config);
+        let shared = Arc::new(Shared { pids: StdMutex::new(vec![None; count]), ..Shared::default() });
+        let mut workers = JoinSet::new();
+        for index in 0..count {
+            let mut worker = Worker {
+                index,
+                config: config.clone(),
+                start_frame: start_frame.clone(),
+                asks: asks.clone(),
+                shared: shared.clone(),
+                failures: 0,
+            };
+            let process = worker.spawn().await.map_err(|why| SttError::Unavailable(why.to_string()))?;
+            workers.spawn(worker.run(process));
+        }
+        Ok(Self { queue, shared, workers })
+    }
+
+    /// How often a process had to be started again.
+    pub fn restarts(&self) -> u64 {
+        self.shared.restarts.load(Ordering::Relaxed)
+    }
+
+    /// Processes that are ready or at work.
+    pub fn live(&self) -> usize {
+        self.shared.live.load(Ordering::Relaxed)
+    }
+
+    /// Process ids of the workers that run, for `doctor` and tests.
+    pub fn pids(&self) -> Vec<u32> {
+        self.shared.pids.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().copied().collect()
+    }
+
+    /// Ends the pool and waits for its processes: what is being heard is finished if it takes less than 5 s, what waits is
+    /// given up.
+    pub async fn shutdown(self) {
+        let Self { queue, mut workers, .. } = self;
+        drop(queue);
+        let all = async { while workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(GOODBYE, all).await.is_err() {
+            workers.shutdown().await;
+        }
+    }
+}
+
+impl Recogniser for WhisperPool {
+    fn recognise(&self, job: Job) -> BoxFuture<'_, Result<Heard, SttError>> {
+        async move {
+            if job.is_too_long() {
+                tracing::warn!(samples = job.samples.len(), "an utterance is longer than 30 s; its end is not heard");
+            }
+            let (answer, result) = oneshot::channel();
+            self.queue.try_send(Ask { job, answer }).map_err(|why| match why {
+                mpsc::error::TrySendError::Full(_) => SttError::Busy,
+                mpsc::error::TrySendError::Closed(_) => SttError::Unavailable("it was shut down".to_owned()),
+            })?;
+            result.await.unwrap_or_else(|_| Err(SttError::Unavailable("it was shut down".to_owned())))
+        }
+        .boxed()
+    }
+}
+
+struct Worker {
+    index: usize,
+    config: Arc<PoolConfig>,
+    start_frame: Arc<[u8]>,
+    asks: Arc<Mutex<mpsc::Receiver<Ask>>>,
+    shared: Arc<Shared>,
+    /// Processes that ended since one last answered.
+    failures: u32,
+}
+
+impl Worker {
+    async fn run(mut self, mut process: Process) {
+        loop {
+            let ended = tokio::select! {
+                ask = next(&self.asks) => match ask {
+                    None => return process.end().await,
+                    Some(ask) => self.answer(&mut process, ask).await,
+                },
+                why = process.ended() => Some(why),
+            };
+            if let Some(why) = ended {
+                self.gone(&why);
+                drop(process);
+                match self.revive(why).await {
+                    Some(next) => process = next,
+                    None => return,
+                }
+            }
+        }
+    }
+
+    /// Has one utterance recognised. Gives the reason when the process is of no more use.
+    async fn answer(&mut self, process: &mut Process, ask: Ask) -> Option<String> {
+        if ask.answer.is_closed() {
+            return None;
+        }
+        let (result, ended) = match process.recognise(&ask.job).await {
+            Ok(heard) => (Ok(heard), None),
+            Err(ProcessError::Refused(why)) => (Err(SttError::Refused(why)), None),
+            Err(ProcessError::TimedOut(time)) => {
+                (Err(SttError::TimedOut { seconds: time.as_secs() }), Some("it gave no answer".to_owned()))
+            }
+            Err(error) => (Err(SttError::Crashed(error.to_string())), Some(error.to_string())),
+        };
+        if ended.is_none() {
+            self.failures = 0;
+        }
+        // The session may have given the answer up; that is its right.
+        let _ = ask.answer.send(result);
+        ended
+    }
+
+    async fn spawn(&mut self) -> Result<Process, ProcessError> {
+        let process = Process::start(&self.config, &self.start_frame).await?;
+        self.shared.live.fetch_add(1, Ordering::Relaxed);
+        self.set_pid(process.pid());
+        Ok(process)
+    }
+
+    fn gone(&self, why: &str) {
+        tracing::warn!(worker = self.index, why, "a recogniser process ended");
+        self.shared.live.fetch_sub(1, Ordering::Relaxed);
+        self.set_pid(None);
+    }
+
+    fn set_pid(&self, pid: Option<u32>) {
+        let mut pids = self.shared.pids.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = pids.get_mut(self.index) {
+            *slot = pid;
+        }
+    }
+
+    /// Starts processes until one runs. `None` when the pool is shut down meanwhile.
+    async fn revive(&mut self, mut why: String) -> Option<Process> {
+        loop {
+            if self.failures > 0 {
+                let pause = (FIRST_PAUSE * 2_u32.saturating_pow(self.failures - 1)).min(LAST_PAUSE);
+                self.turn_away(&why, pause).await?;
+            }
+            self.failures = self.failures.saturating_add(1).min(16);
+            self.shared.restarts.fetch_add(1, Ordering::Relaxed);
+            match self.spawn().await {
+                Ok(process) => return Some(process),
+                Err(error) => {
+                    why = error.to_string();
+                    tracing::error!(worker = self.index, why, "a recogniser process cannot be started");
+                }
+            }
+        }
+    }
+
+    /// Waits; while no other process lives either, utterances are told at once that nobody listens.
+    async fn turn_away(&self, why: &str, pause: Duration) -> Option<()> {
+        let until = tokio::time::Instant::now() + pause;
+        while self.shared.live.load(Ordering::Relaxed) == 0 {
+            match tokio::time::timeout_at(until, next(&self.asks)).await {
+                Err(_) => return Some(()),
+                Ok(None) => return None,
+                Ok(Some(ask)) => drop(ask.answer.send(Err(SttError::Unavailable(why.to_owned())))),
+            }
+        }
+        tokio::time::sleep_until(until).await;
+        Some(())
+    }
+}
+
+/// The next utterance; `None` when the pool is shut down. May be given up at any time without losing one.
+async fn next(asks: &Mutex<mpsc::Receiver<Ask>>) -> Option<Ask> {
+    asks.lock().await.recv().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_named() {
+        let config = PoolConfig::new("/nonexistent/voxgate", "/nonexistent/model.bin", Vec::new());
+        let error = WhisperPool::start(config).await.err().unwrap();
+        assert!(matches!(&error, SttError::Unavailable(why) if why.contains("/nonexistent/voxgate")), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_says_nonsense_is_refused() {
+        let config = PoolConfig::new("/bin/echo", "/nonexistent/model.bin", Vec::new());
+        assert!(matches!(WhisperPool::start(config).await, Err(SttError::Unavailable(_))));
+    }
+}

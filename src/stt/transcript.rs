@@ -1,0 +1,112 @@
+//! Cleans what a recogniser wrote: loops are cut, notes about sounds are dropped.
+//!
+//! Owns the rules about Whisper's habits, nothing about meaning. Called by the engine proper. Pure.
+
+/// How often a pattern must stand in a row to be a loop. Short patterns occur in real speech ("no, no, no").
+fn repeats_of_a_loop(period: usize) -> usize {
+    if period <= 2 { 5 } else { 3 }
+}
+
+/// Tokens in the longest pattern that is looked for.
+const LONGEST_PATTERN: usize = 16;
+
+/// When the end of `tokens` is a pattern over and over, the length up to the end of its first occurrence.
+pub fn loop_starts(tokens: &[i32]) -> Option<usize> {
+    (1..=LONGEST_PATTERN).find_map(|period| {
+        let times = repeats_of_a_loop(period);
+        let start = tokens.len().checked_sub(period * times)?;
+        let tail = &tokens[start..];
+        let same = tail.iter().zip(&tail[period..]).all(|(one, next)| one == next);
+        same.then_some(start + period)
+    })
+}
+
+/// The words alone: bracketed notes, music signs and doubled sentences are gone. Empty when no letter or digit is left.
+pub fn tidy(text: &str) -> String {
+    let text = without_notes(text);
+    let mut kept: Vec<&str> = Vec::new();
+    for sentence in sentences(&text) {
+        if kept.last().is_none_or(|last| !same_words(last, sentence)) {
+            kept.push(sentence);
+        }
+    }
+    let text = kept.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().any(char::is_alphanumeric) { text } else { String::new() }
+}
+
+/// Drops `[Music]`, `(laughs)`, `*sighs*`, `♪ ... ♪`; an opening mark without its closing one drops the mark alone.
+fn without_notes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '(', '*', '♪', '♫']) {
+        out.push_str(&rest[..at]);
+        let open = rest[at..].chars().next().unwrap_or(' ');
+        let after = &rest[at + open.len_utf8()..];
+        let close = match open {
+            '[' => ']',
+            '(' => ')',
+            same => same,
+        };
+        rest = after.split_once(close).map_or(after, |(_, behind)| behind);
+        out.push(' ');
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Cuts behind `.`, `!` and `?` where a space follows.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text.trim();
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.match_indices(['.', '!', '?']).map(|(at, mark)| at + mark.len());
+        let end = end.into_iter().find(|end| rest[*end..].starts_with(char::is_whitespace)).unwrap_or(rest.len());
+        let (sentence, behind) = rest.split_at(end);
+        rest = behind.trim_start();
+        Some(sentence.trim())
+    })
+}
+
+fn same_words(one: &str, other: &str) -> bool {
+    let words = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    words(one) == words(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_dropped() {
+        for (written, wanted) in [
+            (" Keep planning. [Music]", "Keep planning."),
+            ("[BLANK_AUDIO]", ""),
+            ("(wind) No. *sighs*", "No."),
+            ("♪ la la ♪ Stop", "Stop"),
+            ("five (and a half", "five and a half"),
+            (" . . . ", ""),
+            ("", ""),
+        ] {
+            assert_eq!(tidy(written), wanted, "{written:?}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_said_twice_in_a_row_is_kept_once() {
+        assert_eq!(tidy("Stop. Stop."), "Stop.");
+        assert_eq!(tidy("Read me the plan. read me the plan. Now."), "Read me the plan. Now.");
+        assert_eq!(tidy("No. Yes. No."), "No. Yes. No.");
+        assert_eq!(tidy("Version 1.5 is out."), "Version 1.5 is out.");
+    }
+
+    #[test]
+    fn loops_are_found_where_they_begin() {
+        assert_eq!(loop_starts(&[1, 2, 3, 4, 2, 3, 4, 2, 3, 4]), Some(4));
+        assert_eq!(loop_starts(&[9, 9, 9]), None);
+        assert_eq!(loop_starts(&[9, 9, 9, 9, 9]), Some(1));
+        assert_eq!(loop_starts(&[1, 2, 3]), None);
+        assert_eq!(loop_starts(&[]), None);
+    }
+}
