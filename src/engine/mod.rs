@@ -9,6 +9,7 @@ pub mod gate;
 pub mod grammar;
 pub mod heard;
 pub mod id;
+pub mod input;
 pub mod intent;
 pub mod mode;
 pub mod plan;

@@ -186,6 +186,15 @@ impl Snapshot {
         if self.title.is_empty() && role == Role::User && for_agent {
             self.title = super::plan::clip(text, 80);
         }
+        // A line that comes again is the same line with less of it heard.
+        if let Some(line) = self.transcript.iter_mut().rev().find(|l| &l.item == item && l.role == role) {
+            line.text = text.to_string();
+            let mine = |i: &&mut Item| matches!(i, Item::Assistant { id, .. } | Item::User { id, .. } if id == item);
+            if let Some(Item::Assistant { text: old, .. } | Item::User { text: old, .. }) = self.items.iter_mut().rev().find(mine) {
+                *old = text.to_string();
+            }
+            return;
+        }
         self.transcript.push(Line { seq: event.seq, at_ms: event.at_ms, role, text: text.to_string(), item: item.clone(), surface, for_agent });
         drop_oldest(&mut self.transcript, TRANSCRIPT_MAX);
         if for_agent {

@@ -1,0 +1,312 @@
+//! Everything that goes into the engine and everything that comes out of it.
+
+use super::authority::{OperatorDoor, UserAction};
+use super::conversation::StepRequest;
+use super::event::Event;
+use super::gate::Permit;
+use super::heard::Heard;
+use super::id::{CallId, ItemId, Ms, SpeechId, TurnId, UtteranceId};
+use super::mode::Autonomy;
+use super::tool::{ToolCall, ToolOutcome};
+use crate::media::earcon::Earcon;
+
+/// Names one decision that waits for its answer. The driver makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u64);
+
+/// What a person hears back about a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// False: it was not carried out.
+    pub ok: bool,
+    /// Stable code.
+    pub code: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// A leg as the engine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegFacts {
+    /// It has a microphone.
+    pub hears: bool,
+    /// It has a voice.
+    pub speaks: bool,
+}
+
+/// How a leg's turns are taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turns {
+    /// False: committed by hand.
+    pub automatic: bool,
+    /// Overrides the gateway's end-of-turn silence.
+    pub silence_ms: Option<u32>,
+    /// Overrides the gateway's voice threshold.
+    pub threshold: Option<f32>,
+    /// A closed utterance is answered by itself.
+    pub create_response: bool,
+    /// Speech stops the voice.
+    pub interrupt: bool,
+}
+
+/// What goes in.
+#[derive(Debug)]
+pub enum Input {
+    /// Time has passed; nothing else.
+    Tick,
+    /// 20 ms of microphone: the probability that it holds voice.
+    Frame {
+        /// 0..=1.
+        probability: f32,
+    },
+    /// A recognition has ended.
+    Heard {
+        /// Of which utterance.
+        utterance: UtteranceId,
+        /// The look it answers: microphone time up to which it was asked for.
+        to_ms: u64,
+        /// What was heard, or why not (a sentence).
+        result: Result<Heard, String>,
+    },
+    /// A leg has attached (taking the place of an earlier one).
+    LegAttached(LegFacts),
+    /// The leg has gone.
+    LegGone,
+    /// Its turn taking.
+    LegTurns(Turns),
+    /// Its voice is on or off.
+    LegSpeaks(bool),
+    /// The client's instructions.
+    Instructions(String),
+    /// The client commits what was heard since the last commit.
+    Commit {
+        /// Name of the new item.
+        item: ItemId,
+    },
+    /// The client forgets what was heard since the last commit.
+    Clear,
+    /// The client typed a line.
+    ClientText {
+        /// Name of the item.
+        item: ItemId,
+        /// The words.
+        text: String,
+    },
+    /// The client wants an answer.
+    CreateResponse,
+    /// The client wants none.
+    CancelResponse,
+    /// The client says how much of an item it played.
+    Truncate {
+        /// The item.
+        item: ItemId,
+        /// Milliseconds.
+        heard_ms: u64,
+    },
+    /// More of the agent's text.
+    AgentText {
+        /// Of which turn.
+        turn: TurnId,
+        /// The text.
+        text: String,
+    },
+    /// A call the agent wants. The catalogue has read it: a known name, checked arguments with defaults; or the outcome that answers it.
+    AgentCall {
+        /// Of which turn.
+        turn: TurnId,
+        /// Its id.
+        id: CallId,
+        /// Wire name, aliases resolved.
+        tool: String,
+        /// Arguments, or the failure that answers the call.
+        arguments: Result<serde_json::Value, ToolOutcome>,
+    },
+    /// The agent's response has ended.
+    AgentDone {
+        /// Of which turn.
+        turn: TurnId,
+        /// `None`, or why it failed (a sentence).
+        failed: Option<String>,
+    },
+    /// A call has ended.
+    ToolDone {
+        /// Which.
+        call: CallId,
+        /// How.
+        outcome: ToolOutcome,
+    },
+    /// A segment has a sound (or has none, with the reason).
+    Synthesised {
+        /// Of which speech.
+        speech: SpeechId,
+        /// Which segment, from 0.
+        segment: usize,
+        /// Its length in milliseconds, or why there is none.
+        result: Result<u64, String>,
+    },
+    /// A speech was played to its end.
+    Drained {
+        /// Which.
+        speech: SpeechId,
+    },
+    /// A speech was cut, as asked.
+    WasCut {
+        /// Which.
+        speech: SpeechId,
+        /// Milliseconds of it that were heard.
+        heard_ms: u64,
+    },
+    /// A person decided.
+    Decide(UserAction, Ticket),
+    /// A person typed a line on a chat door (`/plan` commands are `Decide`).
+    Typed {
+        /// The door.
+        door: OperatorDoor,
+        /// The words.
+        text: String,
+        /// For the answer.
+        ticket: Ticket,
+    },
+    /// A person asked for the state of plan mode in words.
+    Report(Ticket),
+    /// A loosening is in the log now; the gate has been turned.
+    Loosened,
+    /// A loosening could not be logged.
+    LogFailed,
+    /// A client sees the state now (after a restart nothing runs before).
+    Announced,
+    /// The global level changed.
+    Autonomy(Autonomy),
+    /// The conversation ends.
+    End {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Why a speech is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutWhy {
+    /// Somebody spoke.
+    Interrupted,
+    /// Somebody asked for it.
+    Cancelled,
+}
+
+/// For the attached leg, beside its sound.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LegNote {
+    /// Speech began.
+    SpeechStarted(UtteranceId, u64, ItemId),
+    /// Speech ended.
+    SpeechStopped(UtteranceId, u64, ItemId),
+    /// It is a user item now.
+    Committed(ItemId),
+    /// Its words.
+    UserTranscript(ItemId, Option<String>),
+    /// The agent works.
+    TurnBegan(TurnId),
+    /// The agent has ended; true: cancelled.
+    TurnEnded(TurnId, TurnEnd),
+    /// A sentence.
+    Notice(String, String),
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// To its end.
+    Completed,
+    /// Somebody spoke.
+    Interrupted,
+    /// Somebody asked for it.
+    Cancelled,
+    /// The agent failed.
+    Failed,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Action {
+    /// Recognise this part of the microphone's sound; answer with `Input::Heard`.
+    Recognise {
+        /// For which utterance.
+        utterance: UtteranceId,
+        /// Microphone time.
+        from_ms: u64,
+        /// Microphone time.
+        to_ms: u64,
+    },
+    /// Ask the agent for one response.
+    Step(Box<StepRequest>),
+    /// Drop the agent's response.
+    CancelStep(TurnId),
+    /// Run a call; answer with `Input::ToolDone`.
+    Run(Permit, ToolCall),
+    /// The mode event before this is in the log: turn the gate, then `Input::Loosened`. If it is not, `Input::LogFailed`.
+    Loosen,
+    /// Something is to be said; its segments follow.
+    BeginSpeech {
+        /// Which.
+        speech: SpeechId,
+        /// Name of the item.
+        item: ItemId,
+        /// The turn it answers.
+        turn: Option<TurnId>,
+        /// A tone before it.
+        earcon: Option<Earcon>,
+    },
+    /// Say this segment; answer with `Input::Synthesised`.
+    Say {
+        /// Of which speech.
+        speech: SpeechId,
+        /// From 0.
+        segment: usize,
+        /// The words.
+        text: String,
+    },
+    /// No more segments come; `Input::Drained` when it was heard.
+    EndSpeech(SpeechId),
+    /// Stop it; answer with `Input::WasCut`.
+    CutSpeech(SpeechId, CutWhy),
+    /// A tone, at once, over whatever plays.
+    Earcon(Earcon),
+    /// For the leg.
+    Leg(LegNote),
+    /// The answer to a decision.
+    Reply(Ticket, Reply),
+    /// Words of an utterance or an answer that is still growing; shown, not logged.
+    Partial(super::event::Role, String),
+    /// Count something.
+    Count(Count),
+}
+
+/// What is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// An utterance was judged.
+    Intent {
+        /// Its decision.
+        decision: &'static str,
+        /// `accepted`, or why it had no effect.
+        reason: &'static str,
+    },
+    /// Plan mode refused a call.
+    Blocked {
+        /// Its class.
+        effect: &'static str,
+    },
+    /// The voice was stopped by speech.
+    BargeIn,
+}
+
+/// What comes out, in order.
+#[derive(Debug)]
+pub enum Output {
+    /// Write it down and show it.
+    Event(Event),
+    /// Do it.
+    Action(Action),
+    /// Nothing more now; wake the engine at this time at the latest.
+    Wait(Option<Ms>),
+}

@@ -1,0 +1,470 @@
+//! Carrying decisions out: the same few verbs, whether they were spoken, clicked, typed or posted.
+
+use super::super::authority::{By, Decide, OperatorDoor, Surface, UserAction};
+use super::super::conversation::GatewayNote;
+use super::super::event::{EventKind, Question, QuestionKind, QuestionState, Role};
+use super::super::grammar::{Meaning, meaning_of, number_word, words_of};
+use super::super::id::{ItemId, Ms, QuestionId, UtteranceId};
+use super::super::input::{Action, CutWhy, Ticket};
+use super::super::intent::Decision;
+use super::super::mode::Posture;
+use super::super::plan::{PlanStatus, PlanVersion};
+use super::speak::Purpose;
+use super::{Engine, TAKE_BACK_MS};
+use crate::media::earcon::Earcon;
+
+/// Other answers than yes or no after which a question is left to the screen.
+const NEITHER_MAX: u32 = 2;
+
+impl Engine {
+    /// True when this is the second time that words do not answer the open question: it steps aside for them.
+    pub(super) fn gives_up_on_question(&mut self, decision: &Decision) -> bool {
+        let Decision::Neither { bare: false } = decision else { return false };
+        self.asked.neither += 1;
+        if self.asked.neither < NEITHER_MAX {
+            return false;
+        }
+        match self.question().map(|q| q.kind) {
+            Some(QuestionKind::Tool) => self.park_asked(),
+            Some(_) => self.end_question("withdrawn", &By::gateway()),
+            None => return false,
+        }
+        true
+    }
+
+    /// A spoken decision takes effect.
+    pub(super) fn decide_by_voice(&mut self, utterance: UtteranceId, words: &str, decision: Decision) {
+        let by = Self::by_voice(utterance, words);
+        match decision {
+            Decision::Enter => self.on_decide(&UserAction::spoken(Decide::Enter { reason: String::new() }, utterance, words), None),
+            Decision::Status => { let text = self.status_sentence(); self.say_plain(text) }
+            Decision::Read(step) => self.read_plan(step),
+            Decision::Changes(comments) => self.on_decide(&UserAction::spoken(Decide::RequestChanges { version: None, comments }, utterance, words), None),
+            Decision::Dismiss => self.on_decide(&UserAction::spoken(Decide::Dismiss { version: None }, utterance, words), None),
+            Decision::Stop => self.on_decide(&UserAction::spoken(Decide::StopSpeech, utterance, words), None),
+            Decision::CancelTurn => self.on_decide(&UserAction::spoken(Decide::StopTurn, utterance, words), None),
+            Decision::Help => { let text = self.help_sentence(); self.say_plain(text) }
+            Decision::Repeat => self.say_again(),
+            Decision::LeaveQuestion => self.ask_leave(),
+            Decision::ConfirmQuestion(version) => self.ask_approve(version),
+            Decision::RefusedVersion(version) => self.say_wrong_version(version),
+            Decision::WhichVersion => self.say_which_version(),
+            Decision::ScreenOnly => self.say_plain("That needs the screen; by voice I only switch to plan mode and back to asking."),
+            Decision::Approve => self.answer_open(true, utterance, &by),
+            Decision::Deny => self.answer_open(false, utterance, &by),
+            Decision::Hold => self.hold_question(),
+            Decision::Neither { bare } => self.say_hint(bare),
+            Decision::None => {}
+        }
+    }
+
+    fn say_again(&mut self) {
+        let last = self.last_said();
+        self.say_plain(if last.is_empty() { "I have not said anything yet.".to_string() } else { last });
+    }
+
+    fn answer_open(&mut self, yes: bool, utterance: UtteranceId, by: &By) {
+        let Some(question) = self.question().cloned() else { return };
+        self.cut_speech(CutWhy::Interrupted);
+        match question.kind {
+            QuestionKind::Tool => {
+                self.resolve_request(&question.id, if yes { "approved" } else { "denied" }, by);
+            }
+            QuestionKind::Approve if yes => {
+                self.end_question("approved", by);
+                let action = UserAction::spoken(Decide::Approve { version: question.version, hash: None }, utterance, &by.words);
+                self.on_decide(&action, None);
+            }
+            QuestionKind::Leave if yes => {
+                self.end_question("approved", by);
+                self.on_decide(&UserAction::spoken(Decide::Leave, utterance, &by.words), None);
+            }
+            _ => {
+                self.end_question("denied", by);
+                self.say_plain("All right. Plan mode stays on.");
+            }
+        }
+    }
+
+    /// "Wait": the window begins anew, once more.
+    fn hold_question(&mut self) {
+        if self.question().is_none() {
+            return;
+        }
+        if self.asked.heard_at.is_some() {
+            self.asked.heard_at = Some(self.now);
+            self.say_plain("All right, I wait.");
+        } else {
+            self.reask();
+        }
+    }
+
+    fn say_hint(&mut self, bare: bool) {
+        let Some(question) = self.question().cloned() else { return };
+        let phrase = match question.kind {
+            QuestionKind::Approve => format!("say confirm plan {}, with its number", number_word(question.version.unwrap_or(1))),
+            _ => "say yes, go ahead, in those words".to_string(),
+        };
+        if !matches!(question.state, QuestionState::Heard) {
+            self.reask();
+            return;
+        }
+        self.asked.heard_at = Some(self.now);
+        let text = if bare { format!("To be sure I heard you right, {phrase}, or say no.") } else { format!("A question is still open. If you want that, {phrase}; otherwise say no.") };
+        self.say_plain(text);
+    }
+
+    fn ask_leave(&mut self) {
+        if !self.voice_may_loosen() { return }
+        let waiting = self.snap.waiting().map(|p| p.version);
+        let plan = waiting.map_or(String::new(), |n| format!(" Plan {} is set aside then.", number_word(n)));
+        let text = format!("Leave plan mode?{plan} Say yes, go ahead, if you want to leave it, or say no.");
+        self.open_plan_question(QuestionKind::Leave, text, None);
+    }
+
+    fn ask_approve(&mut self, version: u32) {
+        if !self.voice_may_loosen() { return }
+        let Some(plan) = self.snap.version(version).cloned() else { return };
+        let n = number_word(version);
+        let steps = if plan.steps.len() == 1 { "one step".to_string() } else { format!("{} steps", number_word(plan.steps.len() as u32)) };
+        let text = format!("Plan {n}, {}, with {steps}. Say confirm plan {n}, if that is what you want, or say no.", plan.title.trim_end_matches(['.', '!', '?']));
+        self.open_plan_question(QuestionKind::Approve, text, Some(version));
+    }
+
+    fn voice_may_loosen(&mut self) -> bool {
+        if !self.config.voice_exit {
+            self.say_plain("Here the voice can only turn plan mode on. Leaving and approving need the screen.");
+        }
+        self.config.voice_exit
+    }
+
+    fn open_plan_question(&mut self, kind: QuestionKind, text: String, version: Option<u32>) {
+        if self.question().is_some_and(|q| q.state.is_open() && q.state != QuestionState::ScreenOnly) {
+            self.say_hint(false);
+            return;
+        }
+        let id = QuestionId(format!("ask_{:06}", self.fresh()));
+        let question = Question { id, kind, text, version, call: None, screen_only: false, state: QuestionState::Asked, outcome: String::new(), by: None };
+        self.ask(question, Some(120_000));
+    }
+
+    fn say_wrong_version(&mut self, version: u32) {
+        let text = match self.snap.waiting().map(|p| p.version) {
+            Some(waiting) => format!("Plan {} is not the one that waits. The newest is plan {}.", number_word(version), number_word(waiting)),
+            None if self.snap.version(version).is_some_and(|p| p.status == PlanStatus::Approved) => format!("Plan {} was approved already.", number_word(version)),
+            None => "No plan waits for a decision.".to_string(),
+        };
+        self.say_plain(text);
+    }
+
+    fn say_which_version(&mut self) {
+        let text = match self.snap.waiting().map(|p| number_word(p.version)) {
+            Some(n) => format!("Please name the plan by its number. It is plan {n}, so you would say, approve plan {n}, and I ask once more."),
+            None => "No plan waits for a decision.".to_string(),
+        };
+        self.say_plain(text);
+    }
+
+    /// Reads the newest version; a draft is presented first; with nothing it says so.
+    fn read_plan(&mut self, step: Option<u32>) {
+        match self.snap.newest().filter(|p| !matches!(p.status, PlanStatus::Dismissed)).cloned() {
+            Some(plan) => self.read_out(&plan, step),
+            None if !self.snap.draft.is_empty() => self.queue_turn(Some(GatewayNote::PresentDraft)),
+            None => self.say_plain("There is no plan yet."),
+        }
+    }
+
+    /// Says a version's number, title and steps, or one step.
+    pub(super) fn read_out(&mut self, plan: &PlanVersion, step: Option<u32>) {
+        let n = number_word(plan.version);
+        if let Some(step) = step {
+            let text = match plan.steps.get((step as usize).wrapping_sub(1)) {
+                Some(s) => format!("Step {} of plan {n}: {}.", number_word(step), trimmed(&s.title)),
+                None => format!("Plan {n} has {} steps.", number_word(plan.steps.len() as u32)),
+            };
+            return self.say_plain(text);
+        }
+        let mut text = format!("Plan {n}: {}.", trimmed(&plan.title));
+        for (i, s) in plan.steps.iter().enumerate() {
+            text.push_str(&format!(" Step {}: {}.", number_word(i as u32 + 1), trimmed(&s.title)));
+        }
+        if plan.status == PlanStatus::Waiting {
+            text.push_str(&format!(" You can say approve plan {n}, or tell me what to change."));
+        }
+        self.say_plain(text);
+    }
+
+    /// One sentence about the mode.
+    pub(super) fn status_sentence(&self) -> String {
+        if !self.snap.in_plan() {
+            return "Plan mode is off. I ask before I change something.".into();
+        }
+        let plan = match self.snap.waiting() {
+            Some(p) => format!(" Plan {} waits for you.", number_word(p.version)),
+            None if !self.snap.draft.is_empty() => format!(" The draft has {} so far.", count_of(self.snap.draft.len(), "step")),
+            None => String::new(),
+        };
+        let running = if self.snap.draining > 0 { " One action that was already running has not ended yet." } else { "" };
+        format!("Plan mode is on. I can look, but I change nothing.{plan}{running}")
+    }
+
+    fn help_sentence(&self) -> String {
+        let mode = if self.snap.in_plan() { "read me the plan, what mode are you in, or exit plan mode, which I ask about once more" } else { "enter plan mode, or what mode are you in" };
+        let open = match self.question().map(|q| q.kind) {
+            Some(QuestionKind::Approve) => " A question is open: answer with confirm plan and its number, or with no.",
+            Some(_) => " A question is open: answer yes, go ahead, or no, as you like.",
+            None => "",
+        };
+        format!("You can say {mode}. Stop ends what I am saying, and say that again repeats it.{open} For anything else, just ask.")
+    }
+
+    /// The one door for decisions.
+    pub(super) fn on_decide(&mut self, action: &UserAction, ticket: Option<Ticket>) {
+        let by = action.by.clone();
+        match action.decide.clone() {
+            Decide::Enter { reason } => {
+                let already = self.snap.in_plan();
+                self.enter_plan(&reason, &by);
+                self.reply(ticket, true, if already { "already" } else { "ok" }, if already { "Plan mode was on already." } else { "Plan mode is on." });
+            }
+            Decide::Leave => self.leave(&by, ticket),
+            Decide::Approve { version, hash } => self.approve(version, hash.as_deref(), &by, ticket),
+            Decide::RequestChanges { version, comments } => self.request_changes(version, &comments, &by, ticket),
+            Decide::Dismiss { version } => self.dismiss(version, &by, ticket),
+            Decide::BackToReview { version } => self.back_to_review(version, &by, ticket),
+            Decide::AnswerTool { request, approve } => {
+                let done = self.resolve_request(&request, if approve { "approved" } else { "denied" }, &by);
+                let (code, message) = if done { ("ok", "Answered.") } else { ("no_such_request", "Nothing waits under this request; it was answered or has expired.") };
+                self.reply(ticket, done, code, message);
+            }
+            Decide::StopSpeech => {
+                self.cut_speech(CutWhy::Cancelled);
+                self.drop_unbegun();
+                self.reask_later();
+                self.reply(ticket, true, "ok", "Stopped.");
+            }
+            Decide::StopTurn => {
+                self.stop_turn(CutWhy::Cancelled);
+                self.reply(ticket, true, "ok", "The turn was ended.");
+                if by.surface == Surface::Voice { self.say_plain("All right, I stopped.") }
+            }
+        }
+    }
+
+    /// The posture turns at once: nothing that has not begun will.
+    pub(super) fn enter_plan(&mut self, reason: &str, by: &By) {
+        if self.snap.in_plan() && !self.loosening {
+            if by.surface == Surface::Voice { self.say(Purpose::Mode, "Plan mode is already on.".into(), None) }
+            return;
+        }
+        let (_, running) = self.gate.flip(Posture::Plan);
+        self.loosening = false;
+        self.after_loosening = None;
+        self.act(Action::Earcon(Earcon::Enter));
+        self.event(EventKind::Mode(super::ModeEvent {
+            posture: Posture::Plan, ask: self.snap.ask, epoch: self.gate.stamp().epoch, draining: running, restored: false, reason: reason.to_string(), by: by.clone(), approved: None,
+        }));
+        self.rejudge_all();
+        let aside = self.snap.newest().filter(|p| p.status == PlanStatus::SetAside).map(|p| p.version);
+        if let Some(version) = aside {
+            self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
+        }
+        let still = match running { 0 => String::new(), 1 => " One action was already running; I say when it has ended.".into(), n => format!(" {} actions were already running.", number_word(n)) };
+        self.say(Purpose::Mode, format!("Plan mode is on. I can look, but I change nothing until you approve a plan.{still}"), None);
+    }
+
+    fn leave(&mut self, by: &By, ticket: Option<Ticket>) {
+        if !self.snap.in_plan() {
+            self.reply(ticket, false, "not_in_plan_mode", "Plan mode is off already.");
+            return;
+        }
+        self.close_plan_question(by);
+        if let Some(version) = self.snap.waiting().map(|p| p.version) {
+            self.plan_decided(version, PlanStatus::SetAside, by, "");
+        }
+        self.loosen(by, Some(false), AfterLoosening::Left);
+        self.reply(ticket, true, "ok", "Plan mode is off.");
+    }
+
+    fn approve(&mut self, version: Option<u32>, hash: Option<&str>, by: &By, ticket: Option<Ticket>) {
+        let waiting = self.snap.waiting().cloned();
+        let Some(version) = version.or(waiting.as_ref().map(|p| p.version).filter(|_| self.one_presented())) else {
+            self.reply(ticket, false, "which_version", "Name the version: there is not exactly one that waits.");
+            return;
+        };
+        match self.snap.version(version).map(|p| (p.status, p.hash.clone())) {
+            None => return self.reply(ticket, false, "no_such_version", format!("There is no plan {version}.")),
+            Some((PlanStatus::Approved | PlanStatus::Completed, _)) => return self.reply(ticket, true, "already", format!("Plan {version} was approved already.")),
+            Some((PlanStatus::Waiting, real)) if hash.is_some_and(|h| h != real) => return self.reply(ticket, false, "plan_changed", "The plan is not the one you saw; read it again."),
+            Some((PlanStatus::Waiting, _)) => {}
+            Some(_) => return self.reply(ticket, false, "not_waiting", format!("Plan {version} does not wait for a decision.")),
+        }
+        self.close_plan_question(by);
+        self.plan_decided(version, PlanStatus::Approved, by, "");
+        if self.snap.in_plan() {
+            self.loosen(by, Some(true), AfterLoosening::Approved(version));
+        } else {
+            self.say_approved(version);
+        }
+        if by.surface == Surface::Voice {
+            let until = self.now + TAKE_BACK_MS.saturating_sub(self.config.ear.loosen_silence_ms);
+            self.lane.hold(until, version);
+        }
+        self.reply(ticket, true, "ok", format!("Plan {version} is approved."));
+    }
+
+    fn one_presented(&self) -> bool { self.snap.plans.iter().filter(|p| p.status == PlanStatus::Waiting).count() == 1 && self.snap.plans.iter().rev().take_while(|p| !matches!(p.status, PlanStatus::Approved)).filter(|p| p.status != PlanStatus::Waiting).all(|p| matches!(p.status, PlanStatus::SetAside | PlanStatus::Dismissed | PlanStatus::Completed)) }
+
+    /// Log first, then the gate: the driver turns it once the event is written.
+    fn loosen(&mut self, by: &By, approved: Option<bool>, after: AfterLoosening) {
+        self.mode_event(Posture::Default, String::new(), by.clone(), approved, false);
+        self.loosening = true;
+        self.after_loosening = Some(after);
+        self.act(Action::Loosen);
+    }
+
+    pub(super) fn on_loosened(&mut self) {
+        if !std::mem::take(&mut self.loosening) {
+            return;
+        }
+        self.act(Action::Earcon(Earcon::Leave));
+        match self.after_loosening.take() {
+            Some(AfterLoosening::Approved(version)) => self.say_approved(version),
+            Some(AfterLoosening::Left) | None => self.say(Purpose::Mode, "Plan mode is off. I ask before I change something.".into(), None),
+        }
+    }
+
+    fn say_approved(&mut self, version: u32) {
+        let n = number_word(version);
+        self.say(Purpose::Mode, format!("Plan {n} is approved and plan mode is off. I still ask before each change."), None);
+        self.queue_turn(None);
+    }
+
+    pub(super) fn on_log_failed(&mut self) {
+        self.loosening = false;
+        self.after_loosening = None;
+        self.gate.flip(Posture::Plan);
+        self.mode_event(Posture::Plan, "the change could not be written down".into(), By::gateway(), None, false);
+        self.notice("log_failed", "The change of mode could not be written to the log, so plan mode stays on. Check the disk of the data folder.");
+        self.say_plain("I could not write that down, so plan mode stays on.");
+    }
+
+    /// Speech went on right after an approval: nothing has begun, so it is taken back.
+    pub(super) fn take_back_if_hasty(&mut self, began_at: Ms) {
+        let Some((version, until)) = self.lane.hasty.filter(|(_, until)| began_at <= *until) else { return };
+        let _ = until;
+        self.lane.hasty = None;
+        self.abandon_turn(super::super::input::TurnEnd::Interrupted);
+        self.enter_plan("speech went on right after the approval", &By::gateway());
+        self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
+        self.say_plain("You went on speaking, so I took the approval back. Plan mode is on.");
+    }
+
+    fn request_changes(&mut self, version: Option<u32>, comments: &str, by: &By, ticket: Option<Ticket>) {
+        let Some(version) = self.reviewed(version, ticket) else { return };
+        self.close_plan_question(by);
+        self.plan_decided(version, PlanStatus::ChangesRequested, by, comments);
+        self.reply(ticket, true, "ok", "Sent back for changes.");
+        self.say_plain(if comments.is_empty() { "All right, the planning goes on." } else { "All right, I pass that on." });
+        self.queue_turn(None);
+    }
+
+    fn dismiss(&mut self, version: Option<u32>, by: &By, ticket: Option<Ticket>) {
+        let Some(version) = self.reviewed(version, ticket) else { return };
+        self.close_plan_question(by);
+        self.plan_decided(version, PlanStatus::Dismissed, by, "");
+        self.reply(ticket, true, "ok", "Set aside.");
+        self.say_plain(format!("Plan {} is set aside. Plan mode stays on.", number_word(version)));
+    }
+
+    fn back_to_review(&mut self, version: Option<u32>, by: &By, ticket: Option<Ticket>) {
+        let newest = self.snap.newest().map(|p| (p.version, p.status));
+        match newest {
+            Some((n, PlanStatus::Dismissed | PlanStatus::SetAside | PlanStatus::ChangesRequested)) if version.is_none_or(|v| v == n) => {
+                self.enter_plan("a plan went back to review", by);
+                self.plan_decided(n, PlanStatus::Waiting, by, "");
+                self.reply(ticket, true, "ok", "Back in review.");
+            }
+            _ => self.reply(ticket, false, "not_waiting", "Only the newest plan can go back to review, and only when it was set aside."),
+        }
+    }
+
+    fn reviewed(&mut self, version: Option<u32>, ticket: Option<Ticket>) -> Option<u32> {
+        let waiting = self.snap.waiting().map(|p| p.version);
+        match (version, waiting) {
+            (None, Some(n)) => return Some(n),
+            (Some(v), Some(n)) if v == n => return Some(n),
+            (Some(v), _) if self.snap.version(v).is_some() => self.reply(ticket, true, "already", format!("Plan {v} does not wait any more.")),
+            (Some(v), _) => self.reply(ticket, false, "no_such_version", format!("There is no plan {v}.")),
+            (None, None) => self.reply(ticket, false, "no_such_version", "No plan waits for a decision."),
+        }
+        None
+    }
+
+    fn close_plan_question(&mut self, by: &By) {
+        if self.question().is_some_and(|q| q.kind != QuestionKind::Tool && q.state.is_open()) {
+            self.end_question("withdrawn", by);
+        }
+    }
+
+    pub(super) fn plan_decided(&mut self, version: u32, status: PlanStatus, by: &By, comments: &str) {
+        self.event(EventKind::PlanDecided { version, status, by: by.clone(), comments: comments.to_string() });
+    }
+
+    /// A typed chat line: an answer when exactly one request waits, else a line for the agent.
+    pub(super) fn on_typed(&mut self, door: OperatorDoor, text: &str, ticket: Ticket) {
+        let text = text.trim();
+        if text.is_empty() {
+            return self.reply(Some(ticket), false, "empty", "There was nothing in the message.");
+        }
+        let item = self.item();
+        let by = door.decide(Decide::StopSpeech, text).by().clone();
+        if let (Some(yes), [only]) = (typed_answer(text), self.snap.approvals.as_slice()) {
+            let request = only.request.clone();
+            self.typed_line(text, item, false);
+            let done = self.resolve_request(&request, if yes { "approved" } else { "denied" }, &by);
+            return self.reply(Some(ticket), done, if done { "ok" } else { "no_such_request" }, "Answered.");
+        }
+        let command = match meaning_of(text) {
+            Some(Meaning::Enter) => Some(Decide::Enter { reason: String::new() }),
+            Some(Meaning::Stop) => Some(Decide::StopSpeech),
+            _ => None,
+        };
+        self.typed_line(text, item, command.is_none());
+        if let Some(decide) = command {
+            return self.on_decide(&door.as_surface(Surface::Chat).decide(decide, text), Some(ticket));
+        }
+        self.new_user_turn();
+        self.reply(Some(ticket), true, "ok", "");
+    }
+
+    fn typed_line(&mut self, text: &str, item: ItemId, for_agent: bool) {
+        self.event(EventKind::Transcript { role: Role::User, text: text.to_string(), item, utterance: None, for_agent, surface: Surface::Chat });
+    }
+}
+
+/// What happens once a loosening is in the log.
+#[derive(Debug)]
+pub(super) enum AfterLoosening {
+    /// This version was approved: the agent carries it out.
+    Approved(u32),
+    /// Plan mode was left.
+    Left,
+}
+
+/// A short typed yes or no, for the one request that waits.
+fn typed_answer(text: &str) -> Option<bool> {
+    if text.len() > 40 || text.contains('\n') {
+        return None;
+    }
+    let line = words_of(text).join(" ");
+    const YES: &[&str] = &["yes", "y", "yep", "yeah", "yup", "go", "go ahead", "yes go ahead", "yes do it", "do it", "ok", "okay", "approved", "approve", "sure", "lgtm", "continue", "allow"];
+    const NO: &[&str] = &["no", "n", "nope", "nah", "deny", "denied", "cancel", "stop", "dont", "no thanks", "reject"];
+    if YES.contains(&line.as_str()) { Some(true) } else if NO.contains(&line.as_str()) { Some(false) } else { None }
+}
+
+fn trimmed(text: &str) -> &str { text.trim().trim_end_matches(['.', '!', '?', ';', ',']) }
+
+fn count_of(n: usize, what: &str) -> String {
+    if n == 1 { format!("one {what}") } else { format!("{} {what}s", number_word(n as u32)) }
+}

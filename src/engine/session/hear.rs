@@ -1,0 +1,325 @@
+//! From frames to utterances to decisions: when to look, when an utterance is over, and what its words do.
+
+use super::super::authority::Surface;
+use super::super::event::{EventKind, QuestionState, Role};
+use super::super::grammar::words_of;
+use super::super::heard::Heard;
+use super::super::id::{ItemId, Ms, UtteranceId};
+use super::super::input::{Action, Count, CutWhy, LegNote, Turns as TurnSettings};
+use super::super::intent::{Decision, Moment, Open, decide};
+use super::super::turn::{Ear, EarEvent, EarSettings, FRAME_MS, LONGEST_MS, Utterance};
+use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
+
+/// A loosening sentence shorter than this was not said.
+const LOOSEN_SHORTEST_MS: u64 = 350;
+/// Recognitions that may fail in a row before hearing counts as broken.
+const FAILURES_MAX: u32 = 3;
+
+#[derive(Debug)]
+struct Look {
+    utterance: UtteranceId,
+    to_ms: u64,
+    heard: Option<Heard>,
+}
+
+#[derive(Debug)]
+struct Committed {
+    utterance: UtteranceId,
+    item: ItemId,
+    to_ms: u64,
+    began_at: Ms,
+}
+
+/// Everything about hearing.
+#[derive(Debug)]
+pub(super) struct Ears {
+    ear: Ear,
+    look: Option<Look>,
+    committed: Option<Committed>,
+    commit_from_ms: u64,
+    item: Option<ItemId>,
+    told: bool,
+    create_response: bool,
+    interrupt: bool,
+    want_response: bool,
+    failures: u32,
+    pub(super) broken: bool,
+}
+
+impl Ears {
+    pub(super) fn new(ear: Ear) -> Self {
+        Self { ear, look: None, committed: None, commit_from_ms: 0, item: None, told: false, create_response: true, interrupt: true, want_response: false, failures: 0, broken: false }
+    }
+
+    pub(super) fn reset(&mut self, settings: EarSettings) {
+        let first = self.ear.next_id();
+        *self = Self { failures: self.failures, broken: self.broken, ..Self::new(Ear::new(settings, first)) };
+    }
+
+    pub(super) fn is_busy(&self) -> bool { self.ear.current().is_some() || self.committed.is_some() }
+
+    pub(super) fn is_recognising(&self) -> bool { self.look.as_ref().is_some_and(|l| l.heard.is_none()) || self.committed.is_some() }
+
+    pub(super) fn deadline(&self) -> Option<Ms> { None }
+
+    /// An utterance is open that began at or before this time.
+    pub(super) fn speaking_since(&self, at: Ms) -> bool { self.ear.current().is_some_and(|u| u.began_at <= at) }
+}
+
+impl Engine {
+    pub(super) fn on_turn_settings(&mut self, turns: TurnSettings) {
+        let base = self.config.ear;
+        let on = turns.threshold.map_or(base.on, |t| t.clamp(0.05, 0.95));
+        self.ears.ear.settings = EarSettings {
+            on, off: (on - (base.on - base.off)).max(0.05), silence_ms: turns.silence_ms.map_or(base.silence_ms, |ms| u64::from(ms.clamp(100, 10_000))),
+            automatic: turns.automatic, ..base
+        };
+        self.ears.create_response = turns.create_response;
+        self.ears.interrupt = turns.interrupt;
+    }
+
+    pub(super) fn on_frame(&mut self, probability: f32) {
+        let settings = self.ears.ear.settings;
+        let early = self.has_spoken_question() || self.mouth.is_audible();
+        let look_ms = if early { settings.answer_silence_ms.min(settings.silence_ms) } else { settings.silence_ms };
+        for event in self.ears.ear.frame(self.now, probability, look_ms) {
+            match event {
+                EarEvent::Onset { .. } => { self.ears.item = None; self.ears.told = false }
+                EarEvent::Sustained(utterance) => {
+                    self.tell_speech(utterance);
+                    if self.ears.interrupt && self.mouth.is_audible() {
+                        self.cut_speech(CutWhy::Interrupted);
+                    }
+                }
+                EarEvent::Look { utterance, from_ms, to_ms } => {
+                    self.tell_speech(utterance);
+                    self.ears.look = Some(Look { utterance, to_ms, heard: None });
+                    self.act(Action::Recognise { utterance, from_ms, to_ms });
+                }
+                EarEvent::WentOn(_) | EarEvent::Click(_) => self.ears.look = None,
+            }
+        }
+        self.try_close();
+    }
+
+    pub(super) fn ears_timer(&mut self) { self.try_close() }
+
+    /// The leg hears of an utterance once it is more than a click, and only where turns are taken by ear.
+    fn tell_speech(&mut self, utterance: UtteranceId) {
+        if self.ears.told || !self.ears.ear.settings.automatic {
+            return;
+        }
+        self.ears.told = true;
+        let item = self.utterance_item();
+        let at = self.ears.ear.current().map_or(0, |u| u.began_ms);
+        self.act(Action::Leg(LegNote::SpeechStarted(utterance, at, item)));
+    }
+
+    fn utterance_item(&mut self) -> ItemId {
+        if let Some(item) = &self.ears.item { return item.clone() }
+        let item = self.item();
+        self.ears.item = Some(item.clone());
+        item
+    }
+
+    pub(super) fn on_heard(&mut self, utterance: UtteranceId, to_ms: u64, result: Result<Heard, String>) {
+        let heard = match result {
+            Ok(heard) => { self.hearing_works(); heard }
+            Err(message) => { self.hearing_failed(&message); Heard::default() }
+        };
+        if self.ears.committed.as_ref().is_some_and(|c| c.utterance == utterance && c.to_ms == to_ms) {
+            let Some(committed) = self.ears.committed.take() else { return };
+            self.on_committed(committed, &heard);
+            return;
+        }
+        if let Some(look) = self.ears.look.as_mut().filter(|l| l.utterance == utterance && l.to_ms == to_ms) {
+            if !heard.text.is_empty() {
+                self.out.push_back(super::Output::Action(Action::Partial(Role::User, heard.text.clone())));
+            }
+            look.heard = Some(heard);
+            self.try_close();
+        }
+    }
+
+    fn hearing_works(&mut self) {
+        self.ears.failures = 0;
+        if std::mem::take(&mut self.ears.broken) {
+            self.notice("hearing_back", "I can hear again.");
+        }
+    }
+
+    fn hearing_failed(&mut self, message: &str) {
+        self.ears.failures += 1;
+        self.notice("hearing_failed", format!("I did not catch that: {message}"));
+        if self.ears.failures >= FAILURES_MAX && !self.ears.broken {
+            self.ears.broken = true;
+        }
+        self.say_plain("I had trouble hearing that. Please say it once more.");
+    }
+
+    /// Closes the open utterance once its words are known and enough silence has passed for what they decide.
+    fn try_close(&mut self) {
+        let Some(look) = &self.ears.look else { return };
+        let Some(heard) = look.heard.clone() else { return };
+        let moment = self.moment();
+        let decision = decide(&heard, &self.table.clone(), &moment);
+        if self.ears.ear.silence_ms() < self.silence_for(&decision) {
+            return;
+        }
+        self.ears.look = None;
+        let Some(utterance) = self.ears.ear.close() else { return };
+        self.close_utterance(&utterance, &heard, decision);
+    }
+
+    fn silence_for(&self, decision: &Decision) -> u64 {
+        let settings = &self.ears.ear.settings;
+        match decision {
+            d if d.loosens() => settings.loosen_silence_ms,
+            Decision::Deny | Decision::Hold | Decision::Stop | Decision::CancelTurn => settings.answer_silence_ms,
+            _ => settings.silence_ms,
+        }
+    }
+
+    /// What is open now, for the judge.
+    pub(super) fn moment(&self) -> Moment {
+        let open = match self.question().filter(|q| matches!(q.state, QuestionState::Asked | QuestionState::Heard) && !q.screen_only) {
+            Some(q) => match q.kind {
+                super::super::event::QuestionKind::Tool => Open::Tool,
+                super::super::event::QuestionKind::Leave => Open::Leave,
+                super::super::event::QuestionKind::Approve => q.version.map_or(Open::Nothing, Open::Approve),
+            },
+            None => Open::Nothing,
+        };
+        Moment { open, in_plan: self.snap.in_plan(), waiting: self.snap.waiting().map(|p| p.version) }
+    }
+
+    fn close_utterance(&mut self, utterance: &Utterance, heard: &Heard, decision: Decision) {
+        let automatic = self.ears.ear.settings.automatic;
+        let item = self.utterance_item();
+        if automatic {
+            self.act(Action::Leg(LegNote::SpeechStopped(utterance.id, utterance.last_ms, item.clone())));
+            self.act(Action::Leg(LegNote::Committed(item.clone())));
+            let text = (!heard.text.is_empty()).then(|| heard.text.clone());
+            self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
+        }
+        self.ears.item = None;
+        let words = words_of(&heard.text);
+        if words.is_empty() && matches!(decision, Decision::None | Decision::Neither { .. }) {
+            self.count(Count::Intent { decision: "none", reason: "no_words" });
+            self.reask();
+            return;
+        }
+        if self.is_echo(&words, utterance.began_at, utterance.last_at) {
+            self.count(Count::Intent { decision: decision.name(), reason: "echo" });
+            self.reask();
+            return;
+        }
+        if !automatic && !matches!(decision, Decision::Enter | Decision::Stop | Decision::CancelTurn | Decision::Deny | Decision::Hold) {
+            return;
+        }
+        if matches!(decision, Decision::None) && is_stock_closer(&words) {
+            self.count(Count::Intent { decision: "none", reason: "stock_closer" });
+            return;
+        }
+        if decision.loosens() && !self.may_loosen(utterance) {
+            self.not_counted(utterance.id, &heard.text, item, &decision);
+            return;
+        }
+        self.take_back_if_hasty(utterance.began_at);
+        self.on_words(utterance.id, &heard.text, item, decision, true);
+    }
+
+    /// Nothing said while the voice is audible, or right after it, loosens anything.
+    fn may_loosen(&self, utterance: &Utterance) -> bool {
+        let quiet = self.mouth.silent_since().is_none_or(|at| utterance.began_at >= at + QUIET_BEFORE_MS && utterance.last_at >= at + QUIET_AFTER_MS);
+        quiet && !self.mouth.is_audible() && utterance.last_ms - utterance.began_ms >= LOOSEN_SHORTEST_MS
+            && self.question().is_none_or(|q| q.state != QuestionState::Asked)
+    }
+
+    fn not_counted(&mut self, utterance: UtteranceId, text: &str, item: ItemId, decision: &Decision) {
+        self.count(Count::Intent { decision: decision.name(), reason: "over_playback" });
+        self.transcript(utterance, text, item, false);
+        if self.question().is_some() {
+            self.reask();
+        } else {
+            self.say_plain("I was still speaking. Please say that once more.");
+        }
+    }
+
+    pub(super) fn transcript(&mut self, utterance: UtteranceId, text: &str, item: ItemId, for_agent: bool) {
+        self.event(EventKind::Transcript { role: Role::User, text: text.to_string(), item, utterance: Some(utterance), for_agent, surface: Surface::Voice });
+    }
+
+    fn has_spoken_question(&self) -> bool {
+        self.question().is_some_and(|q| matches!(q.state, QuestionState::Asked | QuestionState::Heard))
+    }
+
+    /// The client commits by hand: what was heard since the last commit is judged as one utterance.
+    pub(super) fn on_commit(&mut self, item: ItemId) {
+        let to_ms = self.ears.ear.now_ms();
+        let from_ms = self.ears.commit_from_ms.max(to_ms.saturating_sub(LONGEST_MS));
+        self.ears.commit_from_ms = to_ms;
+        self.ears.ear.close();
+        self.ears.look = None;
+        let utterance = UtteranceId(self.fresh());
+        self.act(Action::Leg(LegNote::Committed(item.clone())));
+        let began_at = self.now.saturating_sub(to_ms - from_ms);
+        self.ears.committed = Some(Committed { utterance, item, to_ms, began_at });
+        self.act(Action::Recognise { utterance, from_ms, to_ms });
+    }
+
+    pub(super) fn on_clear(&mut self) {
+        self.ears.commit_from_ms = self.ears.ear.now_ms();
+        self.ears.ear.close();
+        self.ears.look = None;
+    }
+
+    fn on_committed(&mut self, committed: Committed, heard: &Heard) {
+        let Committed { utterance, item, began_at, .. } = committed;
+        let text = (!heard.text.is_empty()).then(|| heard.text.clone());
+        self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
+        let decision = decide(heard, &self.table.clone(), &self.moment());
+        let want = std::mem::take(&mut self.ears.want_response);
+        if words_of(&heard.text).is_empty() && !matches!(decision, Decision::Deny | Decision::Stop) {
+            if want { self.on_create_response() }
+            return;
+        }
+        let last = self.mouth.silent_since().unwrap_or(0);
+        let overlapped = self.mouth.is_audible() || (last > 0 && began_at < last + QUIET_BEFORE_MS && self.now < last + QUIET_AFTER_MS + FRAME_MS);
+        if decision.loosens() && overlapped {
+            self.not_counted(utterance, &heard.text, item, &decision);
+            return;
+        }
+        let ordinary = matches!(decision, Decision::None);
+        self.on_words(utterance, &heard.text, item, decision, false);
+        if want && ordinary { self.on_create_response() }
+    }
+
+    /// `response.create` while a commit is still being recognised waits for its words.
+    pub(super) fn response_must_wait(&mut self) -> bool {
+        let waits = self.ears.committed.is_some();
+        self.ears.want_response |= waits;
+        waits
+    }
+
+    /// An utterance's words take effect. `by_ear`: its turn was ended by the ear, not by the client.
+    fn on_words(&mut self, utterance: UtteranceId, text: &str, item: ItemId, decision: Decision, by_ear: bool) {
+        let passed_on = matches!(decision, Decision::None) || self.gives_up_on_question(&decision);
+        self.transcript(utterance, text, item, passed_on);
+        self.count(Count::Intent { decision: decision.name(), reason: "accepted" });
+        if passed_on {
+            if by_ear && self.ears.create_response || !by_ear && self.ears.ear.settings.automatic {
+                self.new_user_turn();
+            }
+            return;
+        }
+        self.decide_by_voice(utterance, text, decision);
+    }
+}
+
+/// What recognisers write over silence and noise.
+fn is_stock_closer(words: &[String]) -> bool {
+    const CLOSERS: &[&str] = &["you", "thank you", "thanks", "thanks for watching", "thank you for watching", "bye", "bye bye", "the end", "thank you very much", "so", "oh", "uh", "um", "hmm", "mm", "ah", "i", "the", "a"];
+    let line = words.join(" ");
+    CLOSERS.contains(&line.as_str())
+}

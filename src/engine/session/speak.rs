@@ -1,0 +1,375 @@
+//! Saying things, one after the other: the queue of speeches, their segments, and what was heard of each.
+
+use std::collections::VecDeque;
+
+use super::super::event::{EventKind, Role};
+use super::super::id::{ItemId, Ms, QuestionId, SpeechId, TurnId};
+use super::super::input::{Action, Count, CutWhy};
+use super::super::segment::{Segmenter, heard_part};
+use super::super::authority::Surface;
+use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
+use crate::media::earcon::Earcon;
+
+/// Speeches that wait at most; the oldest plain ones go first.
+const WAITING_MAX: usize = 32;
+/// What was said lately is remembered this long, to know an echo by.
+const ECHO_MEMORY_MS: u64 = 30_000;
+
+/// What a speech is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Purpose {
+    /// The agent's answer.
+    Agent(TurnId),
+    /// A question; when it was heard to the end, an answer counts.
+    Question(QuestionId),
+    /// The gateway's own words.
+    Plain,
+    /// What mode is on; a newer one takes the place of one that still waits.
+    Mode,
+}
+
+#[derive(Debug)]
+struct Speech {
+    id: SpeechId,
+    item: ItemId,
+    purpose: Purpose,
+    earcon: Option<Earcon>,
+    segments: Vec<String>,
+    said: usize,
+    lengths: Vec<Option<u64>>,
+    complete: bool,
+    begun: bool,
+    ended: bool,
+    began_at: Ms,
+}
+
+#[derive(Debug)]
+struct Said {
+    from: Ms,
+    to: Ms,
+    words: Vec<String>,
+}
+
+/// The mouth's state.
+#[derive(Debug)]
+pub(super) struct Mouth {
+    queue: VecDeque<Speech>,
+    segmenter: Segmenter,
+    next: u64,
+    recent: VecDeque<Said>,
+    last_text: String,
+    /// Item of a speech that ended, with its text and length, for a client's late truncation.
+    last_item: Option<(ItemId, String, u64)>,
+    last_sample_at: Option<Ms>,
+    cutting: bool,
+}
+
+impl Mouth {
+    pub(super) fn new(first: u64) -> Self {
+        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false }
+    }
+
+    pub(super) fn is_busy(&self) -> bool { !self.queue.is_empty() }
+
+    /// Something is being played, or about to be.
+    pub(super) fn is_audible(&self) -> bool { self.queue.front().is_some_and(|s| s.begun && !s.segments.is_empty()) }
+
+    /// Engine time of the last sample that was played, while nothing plays.
+    pub(super) fn silent_since(&self) -> Option<Ms> { self.last_sample_at }
+
+    pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
+
+    pub(super) fn speaks_for(&self, turn: TurnId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Agent(turn)) }
+}
+
+impl Engine {
+    /// The gateway says something of its own.
+    pub(super) fn say_plain(&mut self, text: impl Into<String>) { self.say(Purpose::Plain, text.into(), None) }
+
+    pub(super) fn say(&mut self, purpose: Purpose, text: String, earcon: Option<Earcon>) {
+        debug_assert!(!super::super::grammar::begins_or_ends_approving(&text), "a prompt may not begin or end with an approving sentence: {text}");
+        if purpose == Purpose::Mode {
+            self.mouth.queue.retain(|s| s.begun || s.purpose != Purpose::Mode);
+        }
+        let mut segmenter = Segmenter::default();
+        let mut segments = segmenter.push(&text);
+        segments.extend(segmenter.finish());
+        self.enqueue(purpose, segments, true, earcon);
+    }
+
+    fn enqueue(&mut self, purpose: Purpose, segments: Vec<String>, complete: bool, earcon: Option<Earcon>) {
+        if self.mouth.queue.len() >= WAITING_MAX {
+            if let Some(old) = self.mouth.queue.iter().position(|s| !s.begun && matches!(s.purpose, Purpose::Plain | Purpose::Mode)) {
+                self.mouth.queue.remove(old);
+            }
+        }
+        let id = SpeechId(self.mouth.next);
+        self.mouth.next += 1;
+        let item = self.item();
+        let lengths = vec![None; segments.len()];
+        let speech = Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0 };
+        // What the gateway has to say about a decision comes before an agent's answer that has not begun.
+        let urgent = !matches!(speech.purpose, Purpose::Agent(_));
+        let place = if urgent { self.mouth.queue.iter().position(|s| !s.begun && matches!(s.purpose, Purpose::Agent(_))) } else { None };
+        match place {
+            Some(at) => self.mouth.queue.insert(at, speech),
+            None => self.mouth.queue.push_back(speech),
+        }
+    }
+
+    /// More of the agent's text.
+    pub(super) fn say_more(&mut self, turn: TurnId, text: &str) {
+        let segments = self.mouth.segmenter.push(text);
+        for segment in segments {
+            self.add_segment(turn, segment);
+        }
+    }
+
+    /// The agent's text of this response has ended.
+    pub(super) fn say_end(&mut self, turn: TurnId) {
+        if let Some(rest) = self.mouth.segmenter.finish() {
+            self.add_segment(turn, rest);
+        }
+        if let Some(speech) = self.mouth.queue.iter_mut().find(|s| s.purpose == Purpose::Agent(turn) && !s.complete) {
+            speech.complete = true;
+        }
+    }
+
+    fn add_segment(&mut self, turn: TurnId, segment: String) {
+        match self.mouth.queue.iter_mut().find(|s| s.purpose == Purpose::Agent(turn) && !s.complete) {
+            Some(speech) => {
+                speech.segments.push(segment);
+                speech.lengths.push(None);
+            }
+            None => self.enqueue(Purpose::Agent(turn), vec![segment], false, None),
+        }
+    }
+
+    /// Lets the speech at the head of the queue go on.
+    pub(super) fn pump_mouth(&mut self) {
+        while let Some(speech) = self.mouth.queue.front_mut() {
+            if speech.segments.is_empty() && speech.complete {
+                self.mouth.queue.pop_front();
+                continue;
+            }
+            if self.leg.is_none() {
+                if !speech.complete { return }
+                self.show_unspoken();
+                continue;
+            }
+            if speech.segments.is_empty() || self.mouth.cutting {
+                return;
+            }
+            self.begin_and_say();
+            return;
+        }
+    }
+
+    fn begin_and_say(&mut self) {
+        let now = self.now;
+        let Some(speech) = self.mouth.queue.front_mut() else { return };
+        let mut actions = Vec::new();
+        if !speech.begun {
+            speech.begun = true;
+            speech.began_at = now;
+            let turn = if let Purpose::Agent(turn) = speech.purpose { Some(turn) } else { None };
+            actions.push(Action::BeginSpeech { speech: speech.id, item: speech.item.clone(), turn, earcon: speech.earcon.take() });
+        }
+        let mut partial = false;
+        while speech.said < speech.segments.len() {
+            let segment = speech.said;
+            actions.push(Action::Say { speech: speech.id, segment, text: speech.segments[segment].clone() });
+            speech.said += 1;
+            partial = true;
+        }
+        if partial {
+            actions.push(Action::Partial(Role::Assistant, speech.segments.join(" ")));
+        }
+        if speech.complete && !speech.ended {
+            speech.ended = true;
+            actions.push(Action::EndSpeech(speech.id));
+        }
+        actions.into_iter().for_each(|a| self.act(a));
+    }
+
+    /// Nobody listens: the words go to the chat at once.
+    fn show_unspoken(&mut self) {
+        let Some(speech) = self.mouth.queue.pop_front() else { return };
+        let text = speech.segments.join(" ");
+        self.finish_speech(&speech, text, 0, 0);
+    }
+
+    pub(super) fn on_synthesised(&mut self, speech: SpeechId, segment: usize, result: Result<u64, String>) {
+        let failed = match result {
+            Ok(ms) => {
+                if let Some(s) = self.mouth.queue.iter_mut().find(|s| s.id == speech) {
+                    if let Some(slot) = s.lengths.get_mut(segment) { *slot = Some(ms) }
+                }
+                return;
+            }
+            Err(message) => message,
+        };
+        if let Some(s) = self.mouth.queue.iter_mut().find(|s| s.id == speech) {
+            if let Some(slot) = s.lengths.get_mut(segment) { *slot = Some(0) }
+        }
+        self.notice("voice_failed", format!("This could not be spoken, only shown: {failed}"));
+    }
+
+    pub(super) fn on_drained(&mut self, id: SpeechId) {
+        if self.mouth.queue.front().is_none_or(|s| s.id != id) {
+            return;
+        }
+        let Some(speech) = self.mouth.queue.pop_front() else { return };
+        let total: u64 = speech.lengths.iter().flatten().sum();
+        let text = speech.segments.join(" ");
+        self.remember(&speech, self.now);
+        self.finish_speech(&speech, text, total, total);
+        if let Purpose::Question(question) = &speech.purpose {
+            self.question_was_heard(question);
+        }
+    }
+
+    fn remember(&mut self, speech: &Speech, to: Ms) {
+        self.mouth.last_sample_at = Some(to);
+        let words = super::super::grammar::words_of(&speech.segments.join(" "));
+        self.mouth.recent.push_back(Said { from: speech.began_at, to, words });
+        let horizon = to.saturating_sub(ECHO_MEMORY_MS);
+        self.mouth.recent.retain(|s| s.to >= horizon);
+    }
+
+    /// The last word about a speech: its event, and its line in the transcript.
+    fn finish_speech(&mut self, speech: &Speech, heard: String, heard_ms: u64, total_ms: u64) {
+        let text = speech.segments.join(" ");
+        self.mouth.last_item = Some((speech.item.clone(), text.clone(), total_ms));
+        if !matches!(speech.purpose, Purpose::Agent(_)) || !text.is_empty() {
+            self.mouth.last_text = text.clone();
+        }
+        self.event(EventKind::Speech { speech: speech.id, text, heard_ms, total_ms });
+        if !heard.is_empty() {
+            let for_agent = matches!(speech.purpose, Purpose::Agent(_));
+            let surface = if for_agent { Surface::Client } else { Surface::Gateway };
+            self.event(EventKind::Transcript { role: Role::Assistant, text: heard, item: speech.item.clone(), utterance: None, for_agent, surface });
+        }
+    }
+
+    /// Stops what is being said. Answers true when something was.
+    pub(super) fn cut_speech(&mut self, why: CutWhy) -> bool {
+        let Some(speech) = self.mouth.queue.front() else { return false };
+        if !speech.begun || self.mouth.cutting {
+            return false;
+        }
+        let id = speech.id;
+        self.mouth.cutting = true;
+        if why == CutWhy::Interrupted {
+            self.count(Count::BargeIn);
+        }
+        self.act(Action::CutSpeech(id, why));
+        true
+    }
+
+    /// The agent says no more: what of it has not begun is dropped, what has begun ends where it is.
+    pub(super) fn end_agent_speech(&mut self) {
+        self.mouth.queue.retain(|s| s.begun || !matches!(s.purpose, Purpose::Agent(_)));
+        self.mouth.segmenter = Segmenter::default();
+        for speech in self.mouth.queue.iter_mut().filter(|s| matches!(s.purpose, Purpose::Agent(_))) {
+            speech.complete = true;
+        }
+    }
+
+    /// Nothing that waits to be said is said.
+    pub(super) fn drop_unbegun(&mut self) {
+        self.end_agent_speech();
+        self.mouth.queue.retain(|s| s.begun);
+    }
+
+    pub(super) fn on_was_cut(&mut self, id: SpeechId, heard_ms: u64) {
+        self.mouth.cutting = false;
+        if self.mouth.queue.front().is_none_or(|s| s.id != id) {
+            return;
+        }
+        let Some(speech) = self.mouth.queue.pop_front() else { return };
+        if let Purpose::Agent(_) = speech.purpose {
+            self.mouth.segmenter = Segmenter::default();
+        }
+        let (heard, total) = heard_of(&speech, heard_ms);
+        self.remember(&speech, self.now);
+        self.finish_speech(&speech, heard, heard_ms.min(total), total);
+    }
+
+    /// The leg has changed: what was being said has no mouth any more.
+    pub(super) fn mouth_leg_changed(&mut self) {
+        self.mouth.cutting = false;
+        if self.mouth.queue.front().is_some_and(|s| s.begun) {
+            let Some(mut speech) = self.mouth.queue.pop_front() else { return };
+            speech.complete = true;
+            let text = speech.segments.join(" ");
+            self.finish_speech(&speech, text, 0, 0);
+        }
+        self.mouth.last_sample_at = None;
+    }
+
+    /// A client says late how much it played of the last item.
+    pub(super) fn on_truncate(&mut self, item: &ItemId, heard_ms: u64) {
+        if self.mouth.queue.front().is_some_and(|s| s.begun && &s.item == item) {
+            self.cut_speech(CutWhy::Interrupted);
+            return;
+        }
+        let Some((last, text, total)) = self.mouth.last_item.clone() else { return };
+        if &last == item && heard_ms < total {
+            let heard = heard_part(&text, heard_ms, total);
+            let known = self.snap.transcript.iter().rev().find(|l| &l.item == item).map(|l| (l.for_agent, l.surface));
+            if let Some((for_agent, surface)) = known {
+                self.event(EventKind::Transcript { role: Role::Assistant, text: heard, item: item.clone(), utterance: None, for_agent, surface });
+            }
+        }
+    }
+
+    /// True when the words are a contiguous run of what was audible while they were heard: an echo of our own voice.
+    pub(super) fn is_echo(&self, words: &[String], began: Ms, ended: Ms) -> bool {
+        let run = |said: &[String]| !words.is_empty() && said.windows(words.len()).any(|w| w == words);
+        let playing = self.mouth.queue.front().filter(|s| s.begun).map(|s| (s.began_at, super::super::grammar::words_of(&s.segments[..s.said].join(" "))));
+        // In the tail: what began late enough and ended late enough is a person's answer, however alike the words are.
+        let overlaps = |s: &Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
+        playing.is_some_and(|(from, said)| ended >= from && run(&said)) || self.mouth.recent.iter().any(|s| overlaps(s) && run(&s.words))
+    }
+
+    /// The question's words, unless they are being said, need not be said any more.
+    pub(super) fn drop_question_speech(&mut self, id: &QuestionId) {
+        self.mouth.queue.retain(|s| s.begun || s.purpose != Purpose::Question(id.clone()));
+    }
+
+    pub(super) fn mouth_waits_to_say(&self, text: &str) -> bool {
+        self.mouth.queue.iter().any(|s| s.purpose == Purpose::Plain && s.segments.join(" ") == text)
+    }
+
+    /// A question whose words were stopped is said again after a while of silence: here, when something else is decided.
+    pub(super) fn reask_later(&mut self) {
+        if let Some(question) = self.question().filter(|q| q.state == super::super::event::QuestionState::Asked).cloned() {
+            self.asked.repeats += 1;
+            // Stopped by the person: the window opens as if it had been heard to the end, so that silence ends it.
+            self.asked.heard_at = Some(self.now);
+            self.event(EventKind::Question(super::super::event::Question { state: super::super::event::QuestionState::Heard, ..question }));
+        }
+    }
+
+    pub(super) fn last_said(&self) -> String { self.mouth.last_text.clone() }
+}
+
+/// The words of a speech that were heard in `heard_ms`, segment by segment, and its whole length so far.
+fn heard_of(speech: &Speech, heard_ms: u64) -> (String, u64) {
+    let mut left = heard_ms;
+    let mut heard: Vec<String> = Vec::new();
+    let total: u64 = speech.lengths.iter().flatten().sum();
+    for (text, length) in speech.segments.iter().zip(&speech.lengths) {
+        let Some(length) = *length else { break };
+        if left >= length {
+            heard.push(text.clone());
+            left -= length;
+            continue;
+        }
+        let part = heard_part(text, left, length);
+        if !part.is_empty() { heard.push(part) }
+        break;
+    }
+    (heard.join(" "), total)
+}

@@ -1,0 +1,239 @@
+//! Running the agent: one turn at a time, each a chain of responses and tool results, bounded.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::super::authority::Surface;
+use super::super::conversation::{GatewayNote, Item, StepRequest};
+use super::super::event::{EventKind, Role};
+use super::super::grammar::{Meaning, meaning_of};
+use super::super::id::{CallId, ItemId, TurnId};
+use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
+use super::super::mode::{Posture, Stamp};
+use super::super::tool::{ToolOutcome, ToolSpec};
+use super::Engine;
+
+/// Responses of one turn at most; a model that calls tools for ever is stopped here.
+pub const STEPS_MAX: u32 = 12;
+/// Turns that wait at most.
+const QUEUE_MAX: usize = 8;
+
+#[derive(Debug)]
+struct Turn {
+    id: TurnId,
+    step: u32,
+    stamp: Stamp,
+    note: Option<GatewayNote>,
+    /// Calls of this turn that have no result yet.
+    open: BTreeSet<CallId>,
+    called: bool,
+    responding: bool,
+    presented: bool,
+    abandoned: bool,
+    failed: bool,
+}
+
+/// The agent's side.
+#[derive(Debug)]
+pub(super) struct Turns {
+    active: Option<Turn>,
+    queue: VecDeque<Option<GatewayNote>>,
+    next: u64,
+    failed_before: bool,
+}
+
+impl Turns {
+    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), next: first, failed_before: false } }
+
+    pub(super) fn is_busy(&self) -> bool { self.active.is_some() || !self.queue.is_empty() }
+
+    /// The agent itself is at work (not waiting for a person or a tool).
+    pub(super) fn is_working(&self) -> bool { self.active.as_ref().is_some_and(|t| t.responding) }
+
+    pub(super) fn active_id(&self) -> Option<TurnId> { self.active.as_ref().map(|t| t.id) }
+}
+
+impl Engine {
+    /// A user line is in the transcript; the agent answers it.
+    pub(super) fn new_user_turn(&mut self) {
+        self.abandon_turn(TurnEnd::Interrupted);
+        self.queue_turn(None);
+    }
+
+    /// The agent gets a turn, after those that wait already.
+    pub(super) fn queue_turn(&mut self, note: Option<GatewayNote>) {
+        if self.turns.queue.len() >= QUEUE_MAX {
+            self.turns.queue.pop_front();
+            self.notice("turns_dropped", "Too much was said at once; the oldest of it gets no answer of its own.");
+        }
+        self.turns.queue.push_back(note);
+    }
+
+    pub(super) fn on_create_response(&mut self) {
+        if !self.response_must_wait() {
+            self.queue_turn(None);
+        }
+    }
+
+    pub(super) fn on_client_text(&mut self, item: ItemId, text: String) {
+        let tighten = match meaning_of(&text) {
+            Some(Meaning::Enter) => Some(super::super::authority::Decide::Enter { reason: String::new() }),
+            Some(Meaning::Stop) => Some(super::super::authority::Decide::StopSpeech),
+            _ => text.trim().eq_ignore_ascii_case("/plan").then(|| super::super::authority::Decide::Enter { reason: String::new() }),
+        };
+        let action = tighten.and_then(|d| super::super::authority::UserAction::typed_by_client(d, &text));
+        self.event(EventKind::Transcript { role: Role::User, text, item, utterance: None, for_agent: action.is_none(), surface: Surface::Client });
+        if let Some(action) = action {
+            self.on_decide(&action, None);
+        }
+    }
+
+    /// Lets turns begin, go on and end.
+    pub(super) fn pump_turns(&mut self) {
+        self.pump_active();
+        if self.turns.active.is_some() || self.loosening {
+            return;
+        }
+        let Some(note) = self.turns.queue.pop_front() else { return };
+        let id = TurnId(self.turns.next);
+        self.turns.next += 1;
+        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
+        self.act(Action::Leg(LegNote::TurnBegan(id)));
+        self.step();
+    }
+
+    fn pump_active(&mut self) {
+        let Some(turn) = &self.turns.active else { return };
+        let parked = turn.open.iter().all(|c| self.lane.is_parked(c));
+        if turn.responding || !(turn.open.is_empty() || parked) {
+            return;
+        }
+        let go_on = turn.called && turn.open.is_empty() && !turn.presented && !turn.abandoned && !turn.failed;
+        let end = if turn.failed { TurnEnd::Failed } else if turn.abandoned { TurnEnd::Interrupted } else { TurnEnd::Completed };
+        if go_on && turn.step + 1 < STEPS_MAX {
+            if let Some(turn) = &mut self.turns.active { turn.step += 1 }
+            self.step();
+            return;
+        }
+        if go_on {
+            self.notice("too_many_steps", format!("The agent called tools {STEPS_MAX} times in one turn and was stopped there."));
+        }
+        self.end_turn(end);
+    }
+
+    fn end_turn(&mut self, end: TurnEnd) {
+        if let Some(turn) = self.turns.active.take() {
+            self.act(Action::Leg(LegNote::TurnEnded(turn.id, end)));
+        }
+    }
+
+    fn step(&mut self) {
+        let stamp = self.snap.stamp;
+        let instructions = [self.config.instructions.as_str(), self.instructions.as_str()].iter().filter(|t| !t.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+        let (plan_mode, tools, items) = (self.snap.in_plan(), self.listed_tools(), self.history());
+        let draft = self.snap.draft.clone();
+        let Some(turn) = &mut self.turns.active else { return };
+        turn.stamp = stamp;
+        turn.called = false;
+        turn.responding = true;
+        let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, instructions };
+        if turn.step == 0 {
+            request.items.extend(turn.note.clone().map(Item::Gateway));
+        }
+        self.act(Action::Step(Box::new(request)));
+    }
+
+    /// The tools an agent is told of: in plan mode only what plan mode lets run; `plan__submit` only then.
+    fn listed_tools(&self) -> Vec<ToolSpec> {
+        let plan = self.snap.in_plan();
+        let listed = |t: &&ToolSpec| if plan { t.effect.is_plan_safe() && !t.irreversible && !t.needs_person } else { t.name != "plan__submit" };
+        self.config.tools.iter().filter(listed).cloned().collect()
+    }
+
+    /// The history, with a passing answer for calls that still wait for a person: no model may see a call without a result.
+    fn history(&self) -> Vec<Item> {
+        let answered: BTreeSet<&CallId> = self.snap.items.iter().filter_map(|i| if let Item::Result { id, .. } = i { Some(id) } else { None }).collect();
+        let mut items = Vec::with_capacity(self.snap.items.len());
+        for item in &self.snap.items {
+            items.push(item.clone());
+            if let Item::Call { id, tool, .. } = item {
+                if !answered.contains(id) {
+                    let output = serde_json::json!({"success": false, "status": "pending_approval", "note": "a person has not answered yet"});
+                    items.push(Item::Result { id: id.clone(), tool: tool.clone(), output });
+                }
+            }
+        }
+        items
+    }
+
+    pub(super) fn on_agent_text(&mut self, turn: TurnId, text: &str) {
+        if self.turns.active.as_ref().is_some_and(|t| t.id == turn && !t.abandoned) {
+            self.turns.failed_before = false;
+            self.say_more(turn, text);
+        }
+    }
+
+    pub(super) fn on_agent_call(&mut self, turn: TurnId, id: CallId, tool: String, arguments: Result<serde_json::Value, ToolOutcome>) {
+        let known = self.snap.items.iter().any(|i| matches!(i, Item::Call { id: old, .. } if old == &id));
+        let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && !t.abandoned && !known) else { return };
+        active.called = true;
+        active.open.insert(id.clone());
+        let stamp = active.stamp;
+        self.turns.failed_before = false;
+        self.want_call(turn, id, tool, arguments, stamp);
+    }
+
+    pub(super) fn on_agent_done(&mut self, turn: TurnId, failed: Option<String>) {
+        let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn) else { return };
+        active.responding = false;
+        active.failed |= failed.is_some();
+        self.say_end(turn);
+        if let Some(message) = failed {
+            self.notice("agent_failed", message.clone());
+            // Said once; while it stays down the notice alone says so.
+            if !std::mem::replace(&mut self.turns.failed_before, true) {
+                self.say_plain(format!("I cannot answer right now: {message}"));
+            }
+        }
+    }
+
+    /// A call of the active turn has its result.
+    pub(super) fn call_resolved(&mut self, call: &CallId) -> bool {
+        self.turns.active.as_mut().is_some_and(|t| t.open.remove(call))
+    }
+
+    /// A plan was presented in this turn: it ends there.
+    pub(super) fn turn_presented(&mut self) {
+        if let Some(turn) = &mut self.turns.active { turn.presented = true }
+    }
+
+    pub(super) fn turn_has_presented(&self) -> bool { self.turns.active.as_ref().is_some_and(|t| t.presented) }
+
+    /// The posture a call of this moment is made under, for calls the gateway itself re-judges.
+    pub(super) fn stricter_stamp(&self, made: Stamp) -> Stamp {
+        if made.posture == Posture::Plan { made } else { self.gate.stamp() }
+    }
+
+    /// Ends the turn without its agent: nothing more of it is said or called. A call that runs is left to end.
+    pub(super) fn abandon_turn(&mut self, end: TurnEnd) {
+        let Some(turn) = &mut self.turns.active else { return };
+        let id = turn.id;
+        turn.abandoned = true;
+        let responding = std::mem::replace(&mut turn.responding, false);
+        if responding {
+            self.act(Action::CancelStep(id));
+        }
+        self.end_agent_speech();
+        self.drop_queued_calls("cancelled", "The turn was ended before this was run.");
+        if self.turns.active.as_ref().is_some_and(|t| t.open.is_empty()) {
+            self.end_turn(end);
+        }
+    }
+
+    /// A person or the client ends the turn and the voice.
+    pub(super) fn stop_turn(&mut self, why: CutWhy) {
+        self.turns.queue.clear();
+        self.cut_speech(why);
+        self.drop_unbegun();
+        self.abandon_turn(TurnEnd::Cancelled);
+    }
+}
