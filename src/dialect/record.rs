@@ -13,6 +13,9 @@ mod opaque;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::any_kind;
+
 use serde_json::{Map, Value};
 
 use crate::engine::event::Event;
