@@ -10,6 +10,7 @@ pub mod heard;
 pub mod id;
 pub mod mode;
 pub mod plan;
+pub mod sentence;
 pub mod snapshot;
 pub mod todo;
 pub mod tool;
