@@ -15,6 +15,7 @@ pub mod mode;
 pub mod plan;
 pub mod segment;
 pub mod session;
+pub mod sentence;
 pub mod snapshot;
 pub mod todo;
 pub mod tool;
