@@ -1,5 +1,4 @@
-//! The one integration binary.
-#![cfg(feature = "gateway")]
+//! The one integration binary: real sockets, real components.
 
-#[cfg(feature = "whisper")]
 mod hearing;
+mod voice;
