@@ -74,6 +74,18 @@ pub enum LegInput {
         /// Milliseconds that were played.
         audio_end_ms: u64,
     },
+    /// The client takes an item out of the conversation; the agent is not shown it again.
+    Delete {
+        /// The item.
+        item: ItemId,
+    },
+    /// The leg's door has a sentence for everyone who watches (tools that were left out, items that were dropped).
+    Notice {
+        /// Stable code.
+        code: String,
+        /// A sentence.
+        message: String,
+    },
 }
 
 /// How a speech or a turn ended.
