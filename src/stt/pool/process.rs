@@ -19,10 +19,8 @@ use crate::stt::{Job, SAMPLE_RATE_HZ};
 
 /// A model loads in under a second; a busy machine with a cold disk may need much longer.
 const START_TIME: Duration = Duration::from_secs(60);
-/// Time for one utterance on top of its own length.
-const ANSWER_TIME: Duration = Duration::from_secs(20);
 /// Variables that a dynamic program may need to run at all.
-const PASSED_ON: [&str; 4] = ["LD_LIBRARY_PATH", "RUST_BACKTRACE", "TMPDIR", "LLVM_PROFILE_FILE"];
+const PASSED_ON: [&str; 3] = ["LD_LIBRARY_PATH", "RUST_BACKTRACE", "TMPDIR"];
 
 /// Why a process did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +53,7 @@ pub struct Process {
     input: ChildStdin,
     output: ChildStdout,
     log: JoinHandle<()>,
+    patience: Duration,
     next_id: u64,
 }
 
@@ -90,7 +89,7 @@ impl Process {
         let output = child.stdout.take().ok_or_else(no_pipe)?;
         let errors = child.stderr.take().ok_or_else(no_pipe)?;
         let log = tokio::spawn(log(errors, child.id().unwrap_or(0)));
-        Ok(Self { child, input, output, log, next_id: 1 })
+        Ok(Self { child, input, output, log, patience: config.patience, next_id: 1 })
     }
 
     /// The process id while it runs.
@@ -104,7 +103,7 @@ impl Process {
         self.next_id += 1;
         let frame = encode_job(id, job).map_err(|why| ProcessError::Refused(why.to_string()))?;
         let length = Duration::from_secs((job.heard_samples().len() / SAMPLE_RATE_HZ) as u64);
-        let time = ANSWER_TIME + length;
+        let time = self.patience + length;
         match timeout(time, self.exchange(&frame)).await {
             Err(_) => {
                 let _ = self.child.start_kill();
