@@ -103,6 +103,18 @@ pub enum Input {
         /// Milliseconds.
         heard_ms: u64,
     },
+    /// The client takes an item out of the conversation: the agent is not shown it again.
+    Delete {
+        /// The item.
+        item: ItemId,
+    },
+    /// A door has a sentence for everyone who watches.
+    Notice {
+        /// Stable code.
+        code: String,
+        /// A sentence.
+        message: String,
+    },
     /// More of the agent's text.
     AgentText {
         /// Of which turn.
@@ -208,8 +220,6 @@ pub enum LegNote {
     TurnBegan(TurnId),
     /// The agent has ended; true: cancelled.
     TurnEnded(TurnId, TurnEnd),
-    /// A sentence.
-    Notice(String, String),
 }
 
 /// How a turn ended.

@@ -189,6 +189,10 @@ impl Snapshot {
         // A line that comes again is the same line with less of it heard.
         if let Some(line) = self.transcript.iter_mut().rev().find(|l| &l.item == item && l.role == role) {
             line.text = text.to_string();
+            if text.is_empty() {
+                self.items.retain(|i| !matches!(i, Item::Assistant { id, .. } | Item::User { id, .. } if id == item));
+                return;
+            }
             let mine = |i: &&mut Item| matches!(i, Item::Assistant { id, .. } | Item::User { id, .. } if id == item);
             if let Some(Item::Assistant { text: old, .. } | Item::User { text: old, .. }) = self.items.iter_mut().rev().find(mine) {
                 *old = text.to_string();

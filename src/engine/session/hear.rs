@@ -58,6 +58,8 @@ impl Ears {
 
     pub(super) fn is_busy(&self) -> bool { self.ear.current().is_some() || self.committed.is_some() }
 
+    pub(super) fn hears_somebody(&self) -> bool { self.ear.current().is_some() }
+
     pub(super) fn is_recognising(&self) -> bool { self.look.as_ref().is_some_and(|l| l.heard.is_none()) || self.committed.is_some() }
 
     pub(super) fn deadline(&self) -> Option<Ms> { None }

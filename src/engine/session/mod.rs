@@ -150,6 +150,9 @@ impl Engine {
             || self.ears.is_busy() || self.loosening || self.snap.question.as_ref().is_some_and(|q| q.state != super::event::QuestionState::ScreenOnly)
     }
 
+    /// An utterance is open: somebody is speaking, or has paused.
+    pub fn hears_somebody(&self) -> bool { self.ears.hears_somebody() }
+
     /// Changes the state. `now` never runs backwards; an earlier one counts as the latest seen.
     pub fn handle_input(&mut self, now: Ms, input: Input) {
         self.now = self.now.max(now);
@@ -174,6 +177,8 @@ impl Engine {
             Input::CreateResponse => self.on_create_response(),
             Input::CancelResponse => self.stop_turn(super::input::CutWhy::Cancelled),
             Input::Truncate { item, heard_ms } => self.on_truncate(&item, heard_ms),
+            Input::Delete { item } => self.on_delete(&item),
+            Input::Notice { code, message } => self.notice(&code, message),
             Input::AgentText { turn, text } => self.on_agent_text(turn, &text),
             Input::AgentCall { turn, id, tool, arguments } => self.on_agent_call(turn, id, tool, arguments),
             Input::AgentDone { turn, failed } => self.on_agent_done(turn, failed),

@@ -324,6 +324,14 @@ impl Engine {
         }
     }
 
+    /// An item is taken out: its line stays, empty, and the agent is not shown it.
+    pub(super) fn on_delete(&mut self, item: &ItemId) {
+        let known = self.snap.transcript.iter().rev().find(|l| &l.item == item).map(|l| (l.role, l.for_agent, l.surface));
+        if let Some((role, for_agent, surface)) = known {
+            self.event(EventKind::Transcript { role, text: String::new(), item: item.clone(), utterance: None, for_agent, surface });
+        }
+    }
+
     /// True when the words are a contiguous run of what was audible while they were heard: an echo of our own voice.
     pub(super) fn is_echo(&self, words: &[String], began: Ms, ended: Ms) -> bool {
         let run = |said: &[String]| !words.is_empty() && said.windows(words.len()).any(|w| w == words);

@@ -1,0 +1,581 @@
+//! The only loop that turns the engine's outputs into deeds and the deeds' results into inputs.
+//!
+//! One task owns one conversation. Everything that takes time runs in tasks of its own set and comes back through one bounded
+//! queue; the loop itself never waits for any of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::clock::{Clock, Stopwatch};
+use super::ear::{EarEnd, Framed};
+use super::handle::{AttachRefused, Command, Declined, Done, LEG_QUEUE, LegPort};
+use super::leg::{LegEnd, LegInput, LegOutput, LegSpec};
+use super::mirrors::Mirrors;
+use super::mouth::{MouthEnd, SayJob};
+use super::parts::{Journal, Parts};
+use crate::agent::AgentError;
+use crate::dialect::feral::{self, ChatCommand, Head, Kept};
+use crate::engine::authority::{Decide, OperatorDoor, Surface};
+use crate::engine::conversation::{AgentOutput, StepRequest};
+use crate::engine::event::{Event, EventKind, Role};
+use crate::engine::gate::Permit;
+use crate::engine::id::{CallId, Ms, TurnId, UtteranceId};
+use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Reply, Ticket, TurnEnd, Turns};
+use crate::engine::mode::Posture;
+use crate::engine::session::Engine;
+use crate::engine::tool::{ToolCall, ToolOutcome};
+use crate::media::frame::EAR_FRAME;
+use crate::store::ids;
+use crate::stt::Job;
+use crate::tools::runner::ToolRunner;
+use crate::tts::{Speech, speakable::speakable};
+
+/// Results that wait for the loop; a full queue makes the tasks wait.
+const RESULTS_MAX: usize = 256;
+/// A live leg's housekeeping: playback accounts, missing microphone sound.
+const TICK: Duration = Duration::from_millis(20);
+/// A socket's microphone that sends nothing this long while somebody speaks is taken to be silent.
+const MISSING_SOUND: Duration = Duration::from_millis(160);
+/// A tool holds a file's clock this long; one that takes longer runs beside the conversation.
+const TOOL_HOLD: Duration = Duration::from_millis(250);
+/// The level of the microphone is shown this often, in frames.
+const LEVEL_EVERY: u32 = 5;
+
+/// What comes back from a task.
+pub(super) enum Deed {
+    /// For the engine as it is.
+    Input(Input),
+    /// A segment's sound.
+    Sound(Result<Arc<Speech>, String>),
+    /// Something of the agent's response.
+    Agent(TurnId, AgentOutput),
+    /// The agent's response has ended.
+    AgentEnd(TurnId, Option<String>),
+    /// A recognition has ended.
+    Heard(UtteranceId, u64, Result<crate::engine::heard::Heard, String>),
+    /// A call has ended.
+    Tool(CallId, ToolOutcome),
+}
+
+/// Work that a file's clock stands still for.
+#[derive(Default)]
+struct Outstanding {
+    recognitions: usize,
+    responses: usize,
+    tools: Vec<(CallId, Stopwatch)>,
+}
+
+struct Port {
+    input: mpsc::Receiver<LegInput>,
+    spec: LegSpec,
+    last_sound: Stopwatch,
+}
+
+/// Who gets every frame beside the mirrors (`--events`).
+pub type FrameSink = Box<dyn FnMut(&str) + Send>;
+
+/// See the file's head.
+pub struct Driver {
+    pub(super) id: String,
+    pub(super) engine: Engine,
+    pub(super) clock: Clock,
+    pub(super) mouth: MouthEnd,
+    pub(super) results: mpsc::Receiver<Deed>,
+    commands: mpsc::Receiver<Command>,
+    parts: Parts,
+    runner: ToolRunner,
+    journal: Box<dyn Journal>,
+    written: bool,
+    ear: Option<EarEnd>,
+    results_in: mpsc::Sender<Deed>,
+    tasks: JoinSet<()>,
+    step: Option<(TurnId, AbortHandle)>,
+    port: Option<Port>,
+    device: Option<String>,
+    mirrors: Mirrors,
+    tickets: HashMap<Ticket, oneshot::Sender<Result<Done, Declined>>>,
+    next_ticket: u64,
+    pending: VecDeque<Input>,
+    outstanding: Outstanding,
+    deadline: Option<Ms>,
+    sink: Option<FrameSink>,
+    frames: u32,
+    pub(super) failed: Option<String>,
+    closing: bool,
+    attached: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Driver {
+    /// A driver that has not begun. `attached` shows others how many watch and listen.
+    pub fn new(id: &str, engine: Engine, parts: Parts, runner: ToolRunner, journal: Box<dyn Journal>, commands: mpsc::Receiver<Command>, attached: Arc<std::sync::atomic::AtomicUsize>) -> Self {
+        let (results_in, results) = mpsc::channel(RESULTS_MAX);
+        Self {
+            id: id.to_string(), engine, clock: Clock::wall(), mouth: MouthEnd::new(), results, commands, parts, runner, journal, written: true, ear: None, results_in,
+            tasks: JoinSet::new(), step: None, port: None, device: None, mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
+            outstanding: Outstanding::default(), deadline: None, sink: None, frames: 0, failed: None, closing: false, attached,
+        }
+    }
+
+    /// Every frame is handed to this as well.
+    pub fn with_sink(mut self, sink: FrameSink) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// A device of this machine is the leg, and stays it: sockets may watch, not listen.
+    pub(super) fn attach_device(&mut self, name: &str, mic_hz: u32, speaker_hz: u32) {
+        self.device = Some(name.to_string());
+        self.ear = Some(EarEnd::new(mic_hz));
+        self.mouth.to_device(speaker_hz);
+        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
+    }
+
+    /// Runs a conversation whose legs come and go, until it is closed.
+    pub async fn run(mut self) {
+        self.drain();
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        while !self.closing {
+            let wait = self.deadline.map(|at| self.clock.until(at));
+            tokio::select! {
+                command = self.commands.recv() => match command { Some(command) => self.command(command), None => break },
+                Some(deed) = self.results.recv() => self.deed(deed),
+                message = Self::from_port(&mut self.port) => self.leg_input(message),
+                _ = tick.tick(), if self.port.is_some() => self.tick(),
+                () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => self.input(Input::Tick),
+            }
+            self.after();
+        }
+        self.finish().await;
+    }
+
+    async fn from_port(port: &mut Option<Port>) -> Option<LegInput> {
+        match port {
+            Some(port) => port.input.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends: the tasks of this conversation end with it.
+    pub(super) async fn finish(&mut self) {
+        self.mouth.tell(LegOutput::Closed { reason: "the conversation was closed".into() });
+        self.tasks.shutdown().await;
+    }
+
+    /// Takes what is ready from tasks and doors without waiting. Answers whether there was anything.
+    pub(super) fn take_ready(&mut self) -> bool {
+        let mut any = false;
+        while let Ok(deed) = self.results.try_recv() {
+            self.deed(deed);
+            any = true;
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            self.command(command);
+            any = true;
+        }
+        if any { self.after() }
+        any
+    }
+
+    /// Waits for a result, a command, or at most this long.
+    pub(super) async fn wait(&mut self, at_most: Duration) {
+        tokio::select! {
+            Some(deed) = self.results.recv() => self.deed(deed),
+            Some(command) = self.commands.recv() => self.command(command),
+            () = sleep(at_most) => {}
+        }
+        self.after();
+    }
+
+    /// Work is under way that a file's clock stands still for.
+    pub(super) fn holds_clock(&self) -> bool {
+        self.outstanding.recognitions > 0 || self.outstanding.responses > 0 || self.mouth.is_making()
+            || self.outstanding.tools.iter().any(|(_, since)| since.elapsed() < TOOL_HOLD)
+    }
+
+    pub(super) fn is_closing(&self) -> bool { self.closing }
+
+    pub(super) fn settle_mouth(&mut self) { self.after() }
+
+    fn after(&mut self) {
+        while let Some(input) = self.mouth.drained(self.clock.now()) {
+            self.input(input);
+        }
+        self.make_sound();
+        if self.mouth.is_lost() {
+            self.drop_port("it did not keep up");
+        }
+        self.attached.store(self.mirrors.count() + usize::from(self.port.is_some()) + usize::from(self.device.is_some()), std::sync::atomic::Ordering::Relaxed);
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// One input, and everything that follows from it at once.
+    pub(super) fn input(&mut self, input: Input) {
+        self.engine.handle_input(self.clock.now(), input);
+        self.drain();
+        while let Some(next) = self.pending.pop_front() {
+            self.engine.handle_input(self.clock.now(), next);
+            self.drain();
+        }
+    }
+
+    fn drain(&mut self) {
+        loop {
+            match self.engine.poll_output() {
+                Output::Event(event) => self.event(&event),
+                Output::Action(action) => self.action(action),
+                Output::Wait(at) => {
+                    self.deadline = at;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.written = match self.journal.append(event) {
+            Ok(()) => true,
+            Err(why) => {
+                tracing::error!(session = %self.id, seq = event.seq, %why, "event was not written");
+                metrics::counter!("voxgate_log_failures_total").increment(1);
+                false
+            }
+        };
+        if let EventKind::Notice { code, message } = &event.kind {
+            tracing::info!(session = %self.id, %code, %message, "notice");
+            if matches!(code.as_str(), "voice_failed" | "hearing_failed" | "agent_failed" | "log_failed") {
+                self.failed = Some(message.clone());
+            }
+            self.mouth.tell(LegOutput::Notice { code: code.clone(), message: message.clone() });
+        }
+        let kept = if self.written && self.journal.lasts() { Kept::Logged } else { Kept::Memory };
+        let text: Arc<str> = feral::frame_kept(event, self.engine.snapshot(), &self.id, &message_id(), kept).into();
+        if let Some(sink) = &mut self.sink { sink(&text) }
+        self.mirrors.frame(event.seq, text);
+    }
+
+    fn action(&mut self, action: Action) {
+        let now = self.clock.now();
+        match action {
+            Action::Recognise { utterance, from_ms, to_ms } => self.recognise(utterance, from_ms, to_ms),
+            Action::Step(request) => self.step(*request),
+            Action::CancelStep(turn) => self.cancel_step(turn),
+            Action::Run(permit, call) => self.run_call(permit, call),
+            Action::Loosen => self.loosen(),
+            Action::BeginSpeech { speech, item, turn, earcon } => self.mouth.begin(speech, item, turn, earcon),
+            Action::Say { speech, segment, text } => {
+                self.mouth.say(SayJob { speech, segment, text });
+                self.make_sound();
+            }
+            Action::EndSpeech(speech) => self.mouth.end(speech),
+            Action::CutSpeech(speech, why) => {
+                let heard_ms = self.mouth.cut(now, speech, why);
+                self.pending.push_back(Input::WasCut { speech, heard_ms });
+            }
+            Action::Earcon(tone) => self.mouth.earcon(tone),
+            Action::Leg(note) => self.mouth.tell(leg_output(note)),
+            Action::Reply(ticket, reply) => self.reply(ticket, reply),
+            Action::Partial(role, text) => self.partial(role, &text),
+            Action::Count(count) => count_up(&count),
+        }
+    }
+
+    fn recognise(&mut self, utterance: UtteranceId, from_ms: u64, to_ms: u64) {
+        let samples = self.ear.as_ref().map_or_else(|| Arc::from([]), |e| e.slice(from_ms, to_ms));
+        let (recogniser, language, back) = (self.parts.recogniser.clone(), self.parts.language.clone(), self.results_in.clone());
+        self.outstanding.recognitions += 1;
+        metrics::counter!("voxgate_heard_seconds_total").increment((to_ms - from_ms).div_ceil(1000));
+        self.tasks.spawn(async move {
+            let watch = Stopwatch::start();
+            let result = recogniser.recognise(Job { samples, score: true, language }).await.map_err(|e| e.to_string());
+            metrics::histogram!("voxgate_recognition_seconds").record(watch.elapsed().as_secs_f64());
+            let _ = back.send(Deed::Heard(utterance, to_ms, result)).await;
+        });
+    }
+
+    fn step(&mut self, request: StepRequest) {
+        let (agent, back, turn) = (self.parts.agent.clone(), self.results_in.clone(), request.turn);
+        self.outstanding.responses += 1;
+        let handle = self.tasks.spawn(async move {
+            let (out, mut said) = mpsc::channel::<AgentOutput>(64);
+            let response = agent.step(request, out);
+            tokio::pin!(response);
+            let mut ended: Option<Result<(), AgentError>> = None;
+            loop {
+                tokio::select! {
+                    biased;
+                    output = said.recv() => match output {
+                        Some(output) => { if back.send(Deed::Agent(turn, output)).await.is_err() { return } }
+                        None => break,
+                    },
+                    result = &mut response, if ended.is_none() => ended = Some(result),
+                }
+            }
+            let result = match ended { Some(result) => result, None => response.await };
+            let _ = back.send(Deed::AgentEnd(turn, result.err().map(|e| e.to_string()))).await;
+        });
+        self.step = Some((turn, handle));
+    }
+
+    fn cancel_step(&mut self, turn: TurnId) {
+        if let Some((_, handle)) = self.step.take_if(|(t, _)| *t == turn) {
+            handle.abort();
+            self.outstanding.responses = self.outstanding.responses.saturating_sub(1);
+        }
+    }
+
+    fn run_call(&mut self, permit: Permit, call: ToolCall) {
+        let (id, back) = (call.id.clone(), self.results_in.clone());
+        self.outstanding.tools.push((id.clone(), Stopwatch::start()));
+        let running = self.runner.run(permit, call);
+        self.tasks.spawn(async move {
+            let outcome = running.await;
+            let _ = back.send(Deed::Tool(id, outcome)).await;
+        });
+    }
+
+    /// The event before this says that the mode is loosened. Only if it is in the log does the gate turn.
+    fn loosen(&mut self) {
+        if self.written {
+            self.engine.gate().flip(Posture::Default);
+            self.pending.push_back(Input::Loosened);
+        } else {
+            self.pending.push_back(Input::LogFailed);
+        }
+    }
+
+    fn make_sound(&mut self) {
+        let Some(job) = self.mouth.next_job() else { return };
+        let text = speakable(&job.text);
+        let silent = text.trim().is_empty() || self.port.as_ref().is_some_and(|p| !p.spec.speaks);
+        let back = self.results_in.clone();
+        if silent {
+            let nothing = Speech { samples: Vec::new(), rate_hz: self.parts.voice.rate_hz() };
+            self.sound_made(Ok(Arc::new(nothing)));
+            return self.make_sound();
+        }
+        let voice = self.parts.voice.clone();
+        self.tasks.spawn(async move {
+            let watch = Stopwatch::start();
+            let made = voice.synthesise(text).await.map(Arc::new).map_err(|e| e.to_string());
+            metrics::histogram!("voxgate_synthesis_seconds").record(watch.elapsed().as_secs_f64());
+            let _ = back.send(Deed::Sound(made)).await;
+        });
+    }
+
+    fn sound_made(&mut self, made: Result<Arc<Speech>, String>) {
+        let now = self.clock.now();
+        if let Some(input) = self.mouth.made(now, made) {
+            self.input(input);
+        }
+    }
+
+    fn deed(&mut self, deed: Deed) {
+        match deed {
+            Deed::Input(input) => self.input(input),
+            Deed::Sound(made) => self.sound_made(made),
+            Deed::Heard(utterance, to_ms, result) => {
+                self.outstanding.recognitions = self.outstanding.recognitions.saturating_sub(1);
+                if let Ok(heard) = &result {
+                    tracing::debug!(session = %self.id, %utterance, text = %heard.text, "heard");
+                }
+                self.input(Input::Heard { utterance, to_ms, result });
+            }
+            Deed::Agent(turn, AgentOutput::Text(text)) => self.input(Input::AgentText { turn, text }),
+            Deed::Agent(turn, AgentOutput::Call { id, tool, arguments }) => {
+                let arguments = self.parts.catalogue.prepare(&tool, &arguments);
+                let tool = self.parts.catalogue.spec(&tool).map_or(tool, |s| s.name.clone());
+                self.input(Input::AgentCall { turn, id, tool, arguments });
+            }
+            Deed::AgentEnd(turn, failed) => {
+                if self.step.take_if(|(t, _)| *t == turn).is_some() {
+                    self.outstanding.responses = self.outstanding.responses.saturating_sub(1);
+                }
+                self.input(Input::AgentDone { turn, failed });
+            }
+            Deed::Tool(call, outcome) => {
+                self.outstanding.tools.retain(|(c, _)| c != &call);
+                metrics::counter!("voxgate_tool_calls_total", "success" => if outcome.success { "true" } else { "false" }).increment(1);
+                self.input(Input::ToolDone { call, outcome });
+            }
+        }
+    }
+
+    /// Sound of the microphone, at the ear's rate.
+    pub(super) fn sound_in(&mut self, samples: &[i16]) {
+        let Some(ear) = &mut self.ear else { return };
+        for Framed { probability, level_dbfs } in ear.push(samples) {
+            self.frames = self.frames.wrapping_add(1);
+            if self.frames % LEVEL_EVERY == 0 && self.mirrors.count() > 0 {
+                let text = feral::level(self.head(&message_id()), level_dbfs, probability >= 0.5);
+                self.mirrors.passing(text.into());
+            }
+            self.input(Input::Frame { probability });
+        }
+    }
+
+    fn head<'a>(&'a self, msg_id: &'a str) -> Head<'a> { Head { session_id: &self.id, msg_id, at_ms: super::clock::unix_ms() } }
+
+    fn partial(&mut self, role: Role, text: &str) {
+        if role == Role::User && self.mirrors.count() > 0 {
+            let frame = feral::partial_transcript(self.head(&message_id()), "", text);
+            self.mirrors.passing(frame.into());
+        }
+    }
+
+    fn tick(&mut self) {
+        let missing = self.port.as_ref().is_some_and(|p| p.spec.hears && p.last_sound.elapsed() > MISSING_SOUND);
+        if missing && self.engine.hears_somebody() {
+            self.sound_in(&[0; EAR_FRAME]);
+        }
+    }
+
+    fn leg_input(&mut self, message: Option<LegInput>) {
+        let Some(message) = message else { return self.drop_port("it has gone") };
+        match message {
+            LegInput::Audio(samples) => {
+                if let Some(port) = &mut self.port { port.last_sound = Stopwatch::start() }
+                self.sound_in(&samples);
+            }
+            LegInput::Commit { item } => self.input(Input::Commit { item }),
+            LegInput::Clear => self.input(Input::Clear),
+            LegInput::Turns(t) => self.input(Input::LegTurns(Turns {
+                automatic: t.automatic, silence_ms: t.silence_ms, threshold: t.threshold, create_response: t.create_response, interrupt: t.interrupt_response,
+            })),
+            LegInput::Instructions(text) => self.input(Input::Instructions(text)),
+            LegInput::Speaks(speaks) => {
+                if let Some(port) = &mut self.port { port.spec.speaks = speaks }
+                self.input(Input::LegSpeaks(speaks));
+            }
+            LegInput::Text { item, text } => self.input(Input::ClientText { item, text }),
+            LegInput::CreateResponse => self.input(Input::CreateResponse),
+            LegInput::CancelResponse => self.input(Input::CancelResponse),
+            LegInput::Truncate { item, audio_end_ms } => self.input(Input::Truncate { item, heard_ms: audio_end_ms }),
+            LegInput::Delete { item } => self.input(Input::Delete { item }),
+            LegInput::Notice { code, message } => self.input(Input::Notice { code, message }),
+        }
+    }
+
+    fn drop_port(&mut self, why: &str) {
+        if self.port.take().is_some() {
+            tracing::info!(session = %self.id, why, "leg let go");
+            self.mouth.to_nobody();
+            self.ear = None;
+            self.input(Input::LegGone);
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Decide(action, reply) => {
+                let ticket = self.ticket(reply);
+                self.input(Input::Decide(action, ticket));
+            }
+            Command::Chat(door, text, reply) => self.chat(door, &text, reply),
+            Command::Snapshot(reply) => { let _ = reply.send(self.engine.snapshot().clone()); }
+            Command::Subscribe(since, reply) => {
+                let subscription = self.mirrors.subscribe(self.engine.snapshot().clone(), since);
+                if reply.send(subscription).is_ok() {
+                    self.input(Input::Announced);
+                }
+            }
+            Command::Attach(spec, reply) => self.attach(spec, reply),
+            Command::Close(reason) => {
+                self.input(Input::End { reason });
+                self.closing = true;
+            }
+        }
+    }
+
+    fn attach(&mut self, spec: LegSpec, reply: oneshot::Sender<Result<LegPort, AttachRefused>>) {
+        let held = self.device.clone().or_else(|| self.port.as_ref().filter(|p| !p.spec.displaceable).map(|p| p.spec.name.clone()));
+        if let Some(name) = held {
+            let _ = reply.send(Err(AttachRefused::Held(name)));
+            return;
+        }
+        if self.port.is_some() {
+            self.mouth.tell(LegOutput::Closed { reason: "another client has taken this conversation's microphone".into() });
+            self.drop_port("another took its place");
+        }
+        let (tx, output) = mpsc::channel(LEG_QUEUE * 4);
+        let (input, rx) = mpsc::channel(LEG_QUEUE);
+        if reply.send(Ok(LegPort { input, output })).is_err() {
+            return;
+        }
+        let facts = LegFacts { hears: spec.hears, speaks: spec.speaks };
+        self.ear = Some(EarEnd::new(16_000));
+        self.mouth.to_socket(tx);
+        self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
+        self.input(Input::LegAttached(facts));
+    }
+
+    fn chat(&mut self, door: OperatorDoor, text: &str, reply: oneshot::Sender<Result<Done, Declined>>) {
+        let ticket = self.ticket(reply);
+        let chat = door.as_surface(Surface::Chat);
+        let decide = |decide| Input::Decide(chat.decide(decide, text), ticket);
+        match feral::parse_chat_command(text) {
+            None => self.input(Input::Typed { door, text: text.to_string(), ticket }),
+            Some(ChatCommand::Enter { reason, then_submit }) => {
+                self.input(decide(Decide::Enter { reason: reason.clone() }));
+                if then_submit && !reason.is_empty() {
+                    let (quiet, _) = oneshot::channel();
+                    let ticket = self.ticket(quiet);
+                    self.input(Input::Typed { door, text: reason, ticket });
+                }
+            }
+            Some(ChatCommand::Approve { version }) => self.input(decide(Decide::Approve { version, hash: None })),
+            Some(ChatCommand::Leave) => self.input(decide(Decide::Leave)),
+            Some(ChatCommand::Status) => self.input(Input::Report(ticket)),
+            Some(ChatCommand::Usage) => self.reply(ticket, Reply { ok: false, code: "usage", message: feral::USAGE.to_string() }),
+        }
+    }
+
+    fn ticket(&mut self, reply: oneshot::Sender<Result<Done, Declined>>) -> Ticket {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        self.tickets.insert(ticket, reply);
+        ticket
+    }
+
+    fn reply(&mut self, ticket: Ticket, reply: Reply) {
+        if let Some(waiting) = self.tickets.remove(&ticket) {
+            let answer = if reply.ok { Ok(Done { code: reply.code, message: reply.message }) } else { Err(Declined { code: reply.code, message: reply.message }) };
+            let _ = waiting.send(answer);
+        }
+    }
+}
+
+fn leg_output(note: LegNote) -> LegOutput {
+    match note {
+        LegNote::SpeechStarted(utterance, at_ms, item) => LegOutput::SpeechStarted { utterance, at_ms, item },
+        LegNote::SpeechStopped(utterance, at_ms, item) => LegOutput::SpeechStopped { utterance, at_ms, item },
+        LegNote::Committed(item) => LegOutput::Committed { item },
+        LegNote::UserTranscript(item, text) => LegOutput::UserTranscript { item, text },
+        LegNote::TurnBegan(turn) => LegOutput::TurnBegan { turn },
+        LegNote::TurnEnded(turn, end) => LegOutput::TurnEnded { turn, end: leg_end(end) },
+    }
+}
+
+fn leg_end(end: TurnEnd) -> LegEnd {
+    match end {
+        TurnEnd::Completed => LegEnd::Completed,
+        TurnEnd::Interrupted => LegEnd::Interrupted,
+        TurnEnd::Cancelled => LegEnd::Cancelled,
+        TurnEnd::Failed => LegEnd::Failed,
+    }
+}
+
+fn count_up(count: &Count) {
+    match count {
+        Count::Intent { decision, reason } => metrics::counter!("voxgate_voice_intent_total", "decision" => *decision, "reason" => *reason).increment(1),
+        Count::Blocked { effect } => metrics::counter!("voxgate_plan_mode_blocked_total", "effect" => *effect).increment(1),
+        Count::BargeIn => metrics::counter!("voxgate_barge_in_total").increment(1),
+    }
+}
+
+fn message_id() -> String { ids::message_id().unwrap_or_default() }

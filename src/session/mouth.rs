@@ -1,0 +1,232 @@
+//! The speaking end of the driver: segments become sound in order and go to whoever listens, and what was heard is accounted for.
+//!
+//! A device pulls samples from a [`Playout`]; a socket is sent everything at once and is taken to have heard it in real time
+//! from the first delta on, plus what a client buffers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::leg::{LegEnd, LegOutput};
+use crate::engine::id::{ItemId, Ms, SpeechId, TurnId};
+use crate::engine::input::{CutWhy, Input};
+use crate::media::earcon::{Earcon, earcon};
+use crate::media::playout::{Playout, PlayoutEvent};
+use crate::media::resample::resample_all;
+use crate::tts::Speech;
+
+/// A socket's client is taken to play this much later than it was sent.
+pub const SOCKET_DELAY_MS: u64 = 300;
+
+/// A segment that waits for the voice.
+#[derive(Clone, Debug)]
+pub struct SayJob {
+    /// Of which speech.
+    pub speech: SpeechId,
+    /// Its place in it.
+    pub segment: usize,
+    /// The words.
+    pub text: String,
+}
+
+/// What a socket was sent of the speech that is open.
+#[derive(Debug)]
+struct Sent {
+    speech: SpeechId,
+    first_at: Option<Ms>,
+    sent_ms: u64,
+    ended: bool,
+}
+
+enum Sink {
+    Nobody,
+    Device(Box<Playout>),
+    Socket { tx: mpsc::Sender<LegOutput>, sent: Option<Sent>, earcon: Option<Earcon>, lost: bool },
+}
+
+/// See the file's head.
+pub struct MouthEnd {
+    sink: Sink,
+    jobs: VecDeque<SayJob>,
+    /// The job whose sound is being made.
+    making: Option<SayJob>,
+    /// A speech whose last segment has been asked for.
+    ending: Option<SpeechId>,
+    cut: Option<SpeechId>,
+}
+
+impl MouthEnd {
+    /// A mouth nobody listens to.
+    pub fn new() -> Self { Self { sink: Sink::Nobody, jobs: VecDeque::new(), making: None, ending: None, cut: None } }
+
+    /// From now on a device at this rate listens.
+    pub fn to_device(&mut self, rate_hz: u32) { self.replace(Sink::Device(Box::new(Playout::new(rate_hz)))) }
+
+    /// From now on a socket listens.
+    pub fn to_socket(&mut self, tx: mpsc::Sender<LegOutput>) { self.replace(Sink::Socket { tx, sent: None, earcon: None, lost: false }) }
+
+    /// Nobody listens any more.
+    pub fn to_nobody(&mut self) { self.replace(Sink::Nobody) }
+
+    fn replace(&mut self, sink: Sink) {
+        self.sink = sink;
+        self.jobs.clear();
+        self.ending = None;
+        self.cut = self.making.as_ref().map(|j| j.speech);
+    }
+
+    /// True when the socket could not take what it was sent: it must be let go.
+    pub fn is_lost(&self) -> bool { matches!(self.sink, Sink::Socket { lost: true, .. }) }
+
+    /// Sound is being made or waits to be.
+    pub fn is_making(&self) -> bool { self.making.is_some() || !self.jobs.is_empty() }
+
+    /// Fills `out` with `n` samples of a device's playback.
+    pub fn pull(&mut self, n: usize, out: &mut Vec<i16>) {
+        match &mut self.sink {
+            Sink::Device(playout) => playout.pull(n, out),
+            _ => out.resize(out.len() + n, 0),
+        }
+    }
+
+    /// A device has nothing left to play.
+    pub fn is_silent(&self) -> bool { if let Sink::Device(playout) = &self.sink { playout.is_silent() } else { true } }
+
+    /// For a socket beside speech; dropped elsewhere.
+    pub fn tell(&mut self, output: LegOutput) {
+        if let Sink::Socket { tx, lost, .. } = &mut self.sink {
+            *lost |= tx.try_send(output).is_err();
+        }
+    }
+
+    /// A speech begins.
+    pub fn begin(&mut self, speech: SpeechId, item: ItemId, turn: Option<TurnId>, tone: Option<Earcon>) {
+        self.cut = None;
+        if let Some(tone) = tone { self.earcon(tone) }
+        if let Sink::Socket { sent, .. } = &mut self.sink {
+            *sent = Some(Sent { speech, first_at: None, sent_ms: 0, ended: false });
+        }
+        self.tell(LegOutput::SpeechBegan { speech, item, turn });
+    }
+
+    /// A segment is to be said.
+    pub fn say(&mut self, job: SayJob) {
+        let text = if job.segment == 0 { job.text.clone() } else { format!(" {}", job.text) };
+        self.tell(LegOutput::Text { speech: job.speech, text });
+        self.jobs.push_back(job);
+    }
+
+    /// The next segment to make sound of, if none is being made.
+    pub fn next_job(&mut self) -> Option<SayJob> {
+        if self.making.is_some() {
+            return None;
+        }
+        self.making = self.jobs.pop_front();
+        self.making.clone()
+    }
+
+    /// A segment's sound is here (or has none). Answers the engine's input, unless it was cut meanwhile.
+    pub fn made(&mut self, now: Ms, result: Result<Arc<Speech>, String>) -> Option<Input> {
+        let job = self.making.take()?;
+        if self.cut == Some(job.speech) {
+            return None;
+        }
+        let result = result.map(|sound| self.sound(now, job.speech, &sound));
+        self.finish_if_made();
+        Some(Input::Synthesised { speech: job.speech, segment: job.segment, result })
+    }
+
+    fn sound(&mut self, now: Ms, speech: SpeechId, sound: &Speech) -> u64 {
+        let ms = sound.samples.len() as u64 * 1000 / u64::from(sound.rate_hz.max(1));
+        match &mut self.sink {
+            Sink::Nobody => {}
+            Sink::Device(playout) => {
+                let fitted = resample_all(&sound.samples, sound.rate_hz, playout.rate_hz());
+                playout.append(speech.0, &fitted);
+            }
+            Sink::Socket { tx, sent, earcon: tone, lost } => {
+                let Some(sent) = sent.as_mut().filter(|s| s.speech == speech) else { return ms };
+                let mut samples = tone.take().map(|t| earcon(t, sound.rate_hz)).unwrap_or_default();
+                samples.extend_from_slice(&sound.samples);
+                sent.first_at.get_or_insert(now);
+                sent.sent_ms += samples.len() as u64 * 1000 / u64::from(sound.rate_hz.max(1));
+                *lost |= tx.try_send(LegOutput::Audio { speech, samples, rate_hz: sound.rate_hz }).is_err();
+            }
+        }
+        ms
+    }
+
+    /// No more segments of this speech come.
+    pub fn end(&mut self, speech: SpeechId) {
+        self.ending = Some(speech);
+        self.finish_if_made();
+    }
+
+    fn finish_if_made(&mut self) {
+        let Some(speech) = self.ending else { return };
+        if self.making.is_some() || self.jobs.iter().any(|j| j.speech == speech) {
+            return;
+        }
+        self.ending = None;
+        match &mut self.sink {
+            Sink::Nobody => {}
+            Sink::Device(playout) => playout.finish(speech.0),
+            Sink::Socket { sent, .. } => {
+                if let Some(sent) = sent.as_mut().filter(|s| s.speech == speech) { sent.ended = true }
+                self.tell(LegOutput::SpeechEnded { speech, end: LegEnd::Completed });
+            }
+        }
+    }
+
+    /// Stops a speech; answers how much of it was heard.
+    pub fn cut(&mut self, now: Ms, speech: SpeechId, why: CutWhy) -> u64 {
+        self.jobs.retain(|j| j.speech != speech);
+        self.ending = self.ending.filter(|s| *s != speech);
+        self.cut = Some(speech);
+        let end = if why == CutWhy::Interrupted { LegEnd::Interrupted } else { LegEnd::Cancelled };
+        match &mut self.sink {
+            Sink::Nobody => 0,
+            Sink::Device(playout) => playout.cut(Some(speech.0)).first().map_or(0, |c| c.heard_ms),
+            Sink::Socket { sent, .. } => {
+                let Some(was) = sent.take().filter(|s| s.speech == speech) else { return 0 };
+                if !was.ended { self.tell(LegOutput::SpeechEnded { speech, end }) }
+                was.first_at.map_or(0, |at| now.saturating_sub(at).min(was.sent_ms))
+            }
+        }
+    }
+
+    /// A tone over whatever plays. A socket gets it before the next words.
+    pub fn earcon(&mut self, tone: Earcon) {
+        match &mut self.sink {
+            Sink::Nobody => {}
+            Sink::Device(playout) => {
+                let sound = earcon(tone, playout.rate_hz());
+                playout.earcon(&sound);
+            }
+            Sink::Socket { earcon, .. } => *earcon = Some(tone),
+        }
+    }
+
+    /// Speeches that have been heard to their end by now.
+    pub fn drained(&mut self, now: Ms) -> Option<Input> {
+        match &mut self.sink {
+            Sink::Nobody => None,
+            Sink::Device(playout) => loop {
+                match playout.poll()? {
+                    PlayoutEvent::Drained { speech, .. } => return Some(Input::Drained { speech: SpeechId(speech) }),
+                    PlayoutEvent::Started { .. } | PlayoutEvent::Idle => {}
+                }
+            },
+            Sink::Socket { sent, .. } => {
+                let over = sent.as_ref().is_some_and(|s| s.ended && s.first_at.is_none_or(|at| now >= at + s.sent_ms + SOCKET_DELAY_MS));
+                if !over { return None }
+                sent.take().map(|s| Input::Drained { speech: s.speech })
+            }
+        }
+    }
+}
+
+impl Default for MouthEnd {
+    fn default() -> Self { Self::new() }
+}

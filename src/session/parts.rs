@@ -1,0 +1,44 @@
+//! The trades a conversation is given: who hears, who speaks, who answers, what it may do, where it is written down.
+
+use std::sync::Arc;
+
+use crate::agent::Agent;
+use crate::engine::event::Event;
+use crate::stt::Recogniser;
+use crate::tools::catalogue::Catalogue;
+use crate::tts::Voice;
+
+/// Shared by every conversation of the process.
+#[derive(Clone)]
+pub struct Parts {
+    /// Ears.
+    pub recogniser: Arc<dyn Recogniser>,
+    /// Language it listens for ("en").
+    pub language: String,
+    /// The voice.
+    pub voice: Arc<dyn Voice>,
+    /// The agent.
+    pub agent: Arc<dyn Agent>,
+    /// The tools.
+    pub catalogue: Catalogue,
+}
+
+/// Where a conversation's events are written down before anybody sees them.
+pub trait Journal: Send {
+    /// Appends one event.
+    ///
+    /// # Errors
+    /// A sentence about why it could not be kept.
+    fn append(&mut self, event: &Event) -> Result<(), String>;
+    /// Says whether events outlive the process.
+    fn lasts(&self) -> bool { true }
+}
+
+/// Keeps nothing (`plan.persist = "memory"`, and tests).
+#[derive(Debug, Default)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn append(&mut self, _: &Event) -> Result<(), String> { Ok(()) }
+    fn lasts(&self) -> bool { false }
+}
