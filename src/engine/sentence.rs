@@ -140,6 +140,11 @@ impl Template {
         names
     }
 
+    /// True when every reading holds this slot.
+    pub fn always_has(&self, slot: &str) -> bool {
+        self.readings.iter().all(|r| r.iter().any(|p| matches!(p, Piece::Slot(s) if s == slot)))
+    }
+
     /// The first reading as a person would say it, slots as "something".
     pub fn example(&self) -> String {
         let reading = self.readings.first().map(Vec::as_slice).unwrap_or_default();
