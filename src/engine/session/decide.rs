@@ -118,7 +118,7 @@ impl Engine {
         if !self.voice_may_loosen() { return }
         let waiting = self.snap.waiting().map(|p| p.version);
         let plan = waiting.map_or(String::new(), |n| format!(" Plan {} is set aside then.", number_word(n)));
-        let text = format!("Leave plan mode?{plan} Say yes, go ahead, if you want to leave it, or say no.");
+        let text = format!("Should I leave plan mode?{plan} Say yes, go ahead, if you want that, or say no.");
         self.open_plan_question(QuestionKind::Leave, text, None);
     }
 

@@ -325,3 +325,9 @@ fn is_stock_closer(words: &[String]) -> bool {
     let line = words.join(" ");
     CLOSERS.contains(&line.as_str())
 }
+
+#[cfg(test)]
+impl Engine {
+    /// Tests: speech does not stop the voice.
+    pub(super) fn ears_mut_interrupt(&mut self, on: bool) { self.ears.interrupt = on }
+}
