@@ -1,1 +1,4 @@
 //! (sign to come)
+
+pub mod openai_chat;
+pub mod sse;
