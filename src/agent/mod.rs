@@ -10,11 +10,13 @@ use tokio::sync::mpsc::Sender;
 use crate::engine::conversation::{AgentOutput, StepRequest};
 
 pub mod commander;
+pub mod openai;
 pub mod scripted;
 
 /// The kinds there are: name and what it is.
 pub const KINDS: &[(&str, &str)] = &[
     (commander::NAME, "sentences choose the tool, answers are made from results; needs no model and no network"),
+    (openai::NAME, "any OpenAI-compatible /v1/chat/completions server, local or not"),
     (scripted::NAME, "says and calls what a script holds; for tests and for showing a fault again"),
 ];
 
