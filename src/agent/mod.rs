@@ -12,6 +12,7 @@ use crate::engine::conversation::{AgentOutput, StepRequest};
 pub mod commander;
 pub mod openai;
 pub mod scripted;
+mod wording;
 
 /// The kinds there are: name and what it is.
 pub const KINDS: &[(&str, &str)] = &[

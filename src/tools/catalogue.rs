@@ -47,7 +47,7 @@ pub struct Catalogue {
 #[derive(Debug, Default)]
 struct Inner {
     specs: Vec<ToolSpec>,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Arc<Endpoint>>,
     by_name: HashMap<String, usize>,
     sentences: Vec<Sentence>,
 }
@@ -78,7 +78,7 @@ impl Catalogue {
     pub fn offered(&self, plan_mode: bool) -> Vec<ToolSpec> {
         let presents = |e: &Endpoint| e.builtin.name == "plan_submit";
         let safe = |s: &ToolSpec| s.effect.is_plan_safe() && !s.irreversible && !s.needs_person;
-        let shown = |e: &&Endpoint| if plan_mode { safe(&e.spec) } else { !presents(e) };
+        let shown = |e: &&Arc<Endpoint>| if plan_mode { safe(&e.spec) } else { !presents(e) };
         self.inner.endpoints.iter().filter(shown).filter(|e| e.spec.tier != Some(Tier::Deny)).map(|e| e.spec.clone()).collect()
     }
 
@@ -112,7 +112,7 @@ impl Catalogue {
         Described { ask, step }
     }
 
-    pub(super) fn endpoint(&self, name: &str) -> Option<&Endpoint> {
+    pub(super) fn endpoint(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.inner.by_name.get(name).map(|at| &self.inner.endpoints[*at])
     }
 }
@@ -130,7 +130,7 @@ impl Inner {
             match self.by_name.get(name) {
                 Some(other) => {
                     let mut faults = Faults::of(&endpoint.file);
-                    let taken = &self.endpoints.get(*other).unwrap_or(&endpoint).file;
+                    let taken = self.endpoints.get(*other).map_or(&endpoint.file, |e| &e.file);
                     faults.add(endpoint.path.clone(), format!("the name {name} is taken by {taken}"), "rename the skill, the endpoint or the alias");
                     errors.append(&mut faults.list);
                 }
@@ -139,7 +139,7 @@ impl Inner {
         }
         self.specs.push(endpoint.spec.clone());
         self.sentences.extend(endpoint.sentences.iter().cloned());
-        self.endpoints.push(endpoint);
+        self.endpoints.push(Arc::new(endpoint));
     }
 }
 

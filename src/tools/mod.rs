@@ -10,6 +10,7 @@ mod limits;
 mod manifest;
 mod reader;
 mod runner;
+mod wording;
 
 pub use builtin::BuiltinContext;
 pub use catalogue::{Catalogue, Described};
