@@ -1,8 +1,8 @@
 //! AGENTS. What answers a person: a language model, or the built-in commander that needs none.
 //!
-//! Session gives an agent everything it may know in one [`StepRequest`] and reads what it says and wants from a channel. An
+//! Session gives an agent everything it may know in one `StepRequest` and reads what it says and wants from a channel. An
 //! agent runs no tool, decides nothing about modes, and holds no state of the conversation. A new kind is a new file and a
-//! row in [`KINDS`].
+//! row in `KINDS`.
 
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::Sender;
