@@ -4,3 +4,7 @@
 
 pub mod feral;
 pub mod record;
+//! (sign to come)
+
+pub mod openai_chat;
+pub mod sse;

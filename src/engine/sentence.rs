@@ -92,8 +92,8 @@ pub enum BadTemplate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
-    /// A word in its bare form.
-    Word(String),
+    /// A word: its bare form and as it was written.
+    Word(String, String),
     /// A slot's name.
     Slot(String),
 }
@@ -148,7 +148,7 @@ impl Template {
     /// The first reading as a person would say it, slots as "something".
     pub fn example(&self) -> String {
         let reading = self.readings.first().map(Vec::as_slice).unwrap_or_default();
-        let words: Vec<&str> = reading.iter().map(|p| match p { Piece::Word(w) => w.as_str(), Piece::Slot(_) => "something" }).collect();
+        let words: Vec<&str> = reading.iter().map(|piece| match piece { Piece::Word(_, written) => written.as_str(), Piece::Slot(_) => "something" }).collect();
         words.join(" ")
     }
 
@@ -249,7 +249,7 @@ impl Parser {
         let end = rest.iter().position(|c| "[](){}|".contains(*c)).unwrap_or(rest.len());
         let text: String = rest[..end].iter().collect();
         self.at += end;
-        Utterance::of(&text).words.into_iter().map(|w| Piece::Word(w.bare)).collect()
+        Utterance::of(&text).words.into_iter().map(|w| Piece::Word(w.bare, text[w.at].to_string())).collect()
     }
 }
 
@@ -310,7 +310,7 @@ impl Utterance {
     fn fits<'a>(&self, pieces: &'a [Piece], from: usize, cuts: &mut Vec<(&'a str, Range<usize>)>) -> bool {
         match pieces {
             [] => from == self.words.len(),
-            [Piece::Word(word), rest @ ..] => self.words.get(from).is_some_and(|w| &w.bare == word) && self.fits(rest, from + 1, cuts),
+            [Piece::Word(word, _), rest @ ..] => self.words.get(from).is_some_and(|w| &w.bare == word) && self.fits(rest, from + 1, cuts),
             [Piece::Slot(name), rest @ ..] => {
                 let before = cuts.len();
                 for end in from + 1..=self.words.len() {
@@ -361,7 +361,7 @@ pub fn best<'a>(sentences: &'a [Sentence], text: &str) -> Option<(&'a Sentence, 
 
 /// Sentences by which a person approves or loosens; nothing the gateway says may be, begin with or end with one, or its
 /// own echo could answer its own question.
-const APPROVING: &[&str] = &["yes", "yeah", "go ahead", "do it", "yes please", "exit plan mode", "leave plan mode", "plan mode off", "approve it", "confirm it"];
+const APPROVING: &[&str] = &["yes", "yeah", "go ahead", "yes do it", "yes please", "exit plan mode", "leave plan mode", "plan mode off", "approve it", "confirm it"];
 
 /// True when one of the text's sentences begins or ends with words that approve or loosen ("Yes, go ahead.", "confirm plan two").
 pub fn sounds_approving(text: &str) -> bool {

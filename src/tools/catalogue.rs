@@ -14,7 +14,7 @@ use super::arguments;
 use super::manifest::{self, Endpoint};
 use super::reader::{Faults, ManifestError};
 use crate::engine::sentence::Sentence;
-use crate::engine::tool::{ToolCall, ToolOutcome, ToolSpec, fill_slots};
+use crate::engine::tool::{Tier, ToolCall, ToolOutcome, ToolSpec, fill_slots};
 
 /// First-party manifests, one skill a file.
 const FIRST_PARTY: &[(&str, &str)] = &[
@@ -47,7 +47,7 @@ pub struct Catalogue {
 #[derive(Debug, Default)]
 struct Inner {
     specs: Vec<ToolSpec>,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Arc<Endpoint>>,
     by_name: HashMap<String, usize>,
     sentences: Vec<Sentence>,
 }
@@ -72,6 +72,15 @@ impl Catalogue {
 
     /// All tools, in the order of the files.
     pub fn specs(&self) -> &[ToolSpec] { &self.inner.specs }
+
+    /// What an agent is told of. While plan mode is on: what may run then, and the tool that presents a plan. Otherwise all but
+    /// that one. Hiding is a courtesy to the model; the gate is what refuses.
+    pub fn offered(&self, plan_mode: bool) -> Vec<ToolSpec> {
+        let presents = |e: &Endpoint| e.builtin.name == "plan_submit";
+        let safe = |s: &ToolSpec| s.effect.is_plan_safe() && !s.irreversible && !s.needs_person;
+        let shown = |e: &&Arc<Endpoint>| if plan_mode { safe(&e.spec) } else { !presents(e) };
+        self.inner.endpoints.iter().filter(shown).filter(|e| e.spec.tier != Some(Tier::Deny)).map(|e| e.spec.clone()).collect()
+    }
 
     /// The tool of this name or alias; its `name` is the canonical one.
     pub fn spec(&self, name: &str) -> Option<&ToolSpec> { self.endpoint(name).map(|e| &e.spec) }
@@ -103,7 +112,7 @@ impl Catalogue {
         Described { ask, step }
     }
 
-    pub(super) fn endpoint(&self, name: &str) -> Option<&Endpoint> {
+    pub(super) fn endpoint(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.inner.by_name.get(name).map(|at| &self.inner.endpoints[*at])
     }
 }
@@ -121,7 +130,7 @@ impl Inner {
             match self.by_name.get(name) {
                 Some(other) => {
                     let mut faults = Faults::of(&endpoint.file);
-                    let taken = &self.endpoints.get(*other).unwrap_or(&endpoint).file;
+                    let taken = self.endpoints.get(*other).map_or(&endpoint.file, |e| &e.file);
                     faults.add(endpoint.path.clone(), format!("the name {name} is taken by {taken}"), "rename the skill, the endpoint or the alias");
                     errors.append(&mut faults.list);
                 }
@@ -130,7 +139,7 @@ impl Inner {
         }
         self.specs.push(endpoint.spec.clone());
         self.sentences.extend(endpoint.sentences.iter().cloned());
-        self.endpoints.push(endpoint);
+        self.endpoints.push(Arc::new(endpoint));
     }
 }
 

@@ -159,3 +159,12 @@ fn a_name_that_is_taken_fails_the_load() {
     assert!(faults(&manifest(r#""url":"builtin:reply","aliases":["exit_plan_mode"]"#)).contains("taken by tools/plan.json"));
     assert!(Catalogue::load(false, None).expect("nothing to load").specs().is_empty());
 }
+
+#[test]
+fn plan_mode_offers_what_may_run_and_the_tool_that_presents() {
+    let names = |plan| first_party().offered(plan).into_iter().map(|s| s.name).collect::<Vec<_>>();
+    assert_eq!(names(true), ["notes__list", "notes__read", "todo__write", "plan__submit", "clock__now", "clock__today", "files__read"]);
+    assert_eq!(names(false), ["notes__list", "notes__read", "notes__add", "notes__delete", "todo__write", "clock__now", "clock__today", "files__read"]);
+    let marked = extra(&manifest(r#""url":"builtin:notes_list","effect":"read","requires_user_approval":true"#)).expect("it loads");
+    assert!(marked.offered(true).iter().all(|s| s.name != "x__y") && marked.offered(false).iter().any(|s| s.name == "x__y"));
+}

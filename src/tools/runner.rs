@@ -89,7 +89,7 @@ impl ToolRunner {
 
 /// A call the gate has let begin.
 struct Begun {
-    endpoint: Endpoint,
+    endpoint: Arc<Endpoint>,
     context: Arc<BuiltinContext>,
     hold: Hold,
 }

@@ -2,3 +2,6 @@
 
 mod hearing;
 mod voice;
+//! The one integration binary.
+
+mod tools;

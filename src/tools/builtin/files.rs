@@ -47,6 +47,9 @@ enum Denied {
     /// A folder, a pipe, a device.
     #[error("That is no plain file.")]
     NotAFile,
+    /// The name of the file or of a folder on the way begins with a dot: keys and settings live in such.
+    #[error("Hidden files are not read.")]
+    Hidden,
     /// More bytes than are read.
     #[error("That file is larger than 256 kilobytes.")]
     TooLarge,
@@ -61,7 +64,7 @@ enum Denied {
 impl Denied {
     fn code(&self) -> &'static str {
         match self {
-            Denied::Outside => "outside_root", Denied::Missing => "no_such_file", Denied::NotAFile => "not_a_file",
+            Denied::Outside => "outside_root", Denied::Missing => "no_such_file", Denied::NotAFile => "not_a_file", Denied::Hidden => "hidden_file",
             Denied::TooLarge => "file_too_large", Denied::NotText => "not_text", Denied::Unreadable => "unreadable",
         }
     }
@@ -87,15 +90,21 @@ fn open_beneath(root: &Path, asked: &str) -> Result<File, Denied> {
     }
     let root = fs::canonicalize(root)?;
     let real = fs::canonicalize(root.join(relative))?;
-    if !real.starts_with(&root) {
-        return Err(Denied::Outside);
-    }
+    open_to_see(&root, &real)?;
     // Before opening: to open a pipe would wait for its writer.
     if !fs::symlink_metadata(&real)?.is_file() {
         return Err(Denied::NotAFile);
     }
     let file = File::open(&real)?;
-    if opened_path(&file, &real)?.starts_with(&root) && file.metadata()?.is_file() { Ok(file) } else { Err(Denied::Outside) }
+    open_to_see(&root, &opened_path(&file, &real)?)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Denied::NotAFile) }
+}
+
+/// Beneath the root by whole names, none of which is hidden.
+fn open_to_see(root: &Path, real: &Path) -> Result<(), Denied> {
+    let inner = real.strip_prefix(root).map_err(|_| Denied::Outside)?;
+    let hidden = inner.components().any(|c| c.as_os_str().as_encoded_bytes().starts_with(b"."));
+    if hidden { Err(Denied::Hidden) } else { Ok(()) }
 }
 
 /// Where the open file really is.
@@ -178,11 +187,15 @@ mod tests {
         let root = dir.path().join("root");
         symlink(dir.path().join("secret.txt"), root.join("out")).expect("a link");
         symlink(dir.path(), root.join("up")).expect("a link");
+        fs::create_dir(root.join(".keys")).expect("a folder");
+        fs::write(root.join(".keys/a"), "swordfish").expect("a file");
+        symlink(".keys/a", root.join("shown")).expect("a link");
         symlink("loop", root.join("loop")).expect("a link");
         let absolute = dir.path().join("secret.txt").display().to_string();
         for path in ["../secret.txt", "sub/../../secret.txt", &absolute, "out", "up/secret.txt", "../root-and-more/secret.txt", "/proc/self/environ", "/etc/passwd", "a\0b"] {
             assert_eq!(code(&context, path), "outside_root", "{path}");
         }
+        for path in [".keys/a", "shown"] { assert_eq!(code(&context, path), "hidden_file", "{path}"); }
         for path in ["", "nothing", "loop/x", "Shopping-list.txt/x"] {
             assert!(["no_such_file", "outside_root", "unreadable"].contains(&code(&context, path).as_str()), "{path}");
         }
