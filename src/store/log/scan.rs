@@ -33,7 +33,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    fn empty(id: &str) -> Self {
+    pub(super) fn empty(id: &str) -> Self {
         Self { id: id.to_string(), created_ms: 0, events: Vec::new(), complete_after: 0, damage: None, folded: Vec::new() }
     }
 
@@ -180,7 +180,8 @@ pub(super) fn replay(path: &Path, id: &str) -> Result<Replay, LogError> {
     replay_from(&mut BufReader::with_capacity(1 << 16, file), length, path, replay)
 }
 
-fn replay_from(reader: &mut impl BufRead, length: u64, path: &Path, mut replay: Replay) -> Result<Replay, LogError> {
+/// Reads a log of `length` bytes from wherever it comes. `path` is for errors.
+pub(super) fn replay_from(reader: &mut impl BufRead, length: u64, path: &Path, mut replay: Replay) -> Result<Replay, LogError> {
     let mut buffer = Vec::new();
     let mut at = 0;
     let mut first = true;

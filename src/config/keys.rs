@@ -1,0 +1,193 @@
+//! The table of keys: a new one is a row here and a field in the tree. The example file is made from it.
+
+use std::net::IpAddr;
+
+use super::tree::{Config, Persist, VoiceExit};
+use super::value::{Given, decimal, some_text, text, texts, whole, word};
+use crate::engine::mode::{Autonomy, Posture};
+use crate::secret::Secret;
+
+/// One key.
+pub(super) struct Key {
+    /// `section.key`.
+    pub path: &'static str,
+    /// Unit and meaning, for the example; further lines follow a line end.
+    pub about: &'static str,
+    /// Checks a value and puts it in.
+    pub set: fn(&mut Config, &Given) -> Result<(), String>,
+    /// The value as TOML.
+    pub show: fn(&Config) -> String,
+}
+
+const AUTONOMY: [(&str, Autonomy); 3] = [("strict", Autonomy::Strict), ("hybrid", Autonomy::Hybrid), ("loose", Autonomy::Loose)];
+const START: [(&str, Posture); 2] = [("default", Posture::Default), ("plan", Posture::Plan)];
+const PERSIST: [(&str, Persist); 2] = [("log", Persist::Log), ("memory", Persist::Memory)];
+const EXIT: [(&str, VoiceExit); 2] = [("confirm", VoiceExit::Confirm), ("off", VoiceExit::Off)];
+const STT: [(&str, &str); 2] = [("whisper", "whisper"), ("scripted", "scripted")];
+const TTS: [(&str, &str); 2] = [("hibari", "hibari"), ("tone", "tone")];
+const AGENT: [(&str, &str); 2] = [("commander", "commander"), ("openai", "openai")];
+
+/// `key(path, about, reader => field, show)` in one row.
+macro_rules! row {
+    ($path:literal, $about:literal, $($field:ident).+ = $read:expr, $show:expr) => {
+        Key {
+            path: $path,
+            about: $about,
+            set: |config, given| { config.$($field).+ = $read(given)?; Ok(()) },
+            show: |config| { #[allow(clippy::redundant_closure_call)] ($show)(&config.$($field).+) },
+        }
+    };
+}
+
+/// All keys, in the order of the example.
+pub(super) const KEYS: &[Key] = &[
+    row!("server.address", "IP address to listen on, or \"localhost\". Anything but this machine itself is reachable by others.", server.address = address, quoted),
+    row!("server.port", "TCP port, 0 to 65535; 0 picks a free one.", server.port = |g| whole(g, 0..=65_535_i64).map(|n| n as u16), plain),
+    row!("server.allowed_hosts", "Host names (with port, if it is not the one above) accepted beside the address itself.", server.allowed_hosts = texts, list),
+    row!("server.allowed_origins", "Origins of pages that may use this gateway beside its own, as \"https://example.org\".", server.allowed_origins = origins, list),
+    row!("audio.input", "Microphone: \"default\", \"none\", the name of a device (see `voxgate devices`), or a WAV file.", audio.input = some_text, quoted),
+    row!("audio.output", "Speaker: \"default\", \"none\", the name of a device, or a WAV file.", audio.output = some_text, quoted),
+    row!("listen.threshold", "Voice probability that counts as speech, 0.05 to 0.95.", listen.threshold = |g| decimal(g, 0.05..=0.95), number),
+    row!("listen.silence_ms", "Silence that ends a turn, 100 to 5000 milliseconds.", listen.silence_ms = |g| whole(g, 100..=5_000_u32), plain),
+    row!("listen.answer_silence_ms", "Silence that ends a \"no\" or a \"stop\" while a question is open, 100 to 5000 milliseconds.",
+        listen.answer_silence_ms = |g| whole(g, 100..=5_000_u32), plain),
+    row!("listen.consent_silence_ms", "Silence that a consent or an approval waits for, 300 to 5000 milliseconds.",
+        listen.consent_silence_ms = |g| whole(g, 300..=5_000_u32), plain),
+    row!("stt.kind", "Recogniser: \"whisper\", or \"scripted\" (words from a file, for reproducing a bug).", stt.kind = |g| kind(g, &STT), quoted),
+    row!("stt.model", "Name of a model (see `voxgate models list`), or the path of a ggml file.", stt.model = some_text, quoted),
+    row!("stt.threads", "Threads of one recogniser, 0 to 64; 0 lets the gateway choose.", stt.threads = |g| whole(g, 0..=64_u32), plain),
+    row!("stt.workers", "Recogniser processes that serve all conversations, 1 to 16.", stt.workers = |g| whole(g, 1..=16_u32), plain),
+    row!("stt.language", "Language that is spoken, as a two-letter code (ISO 639-1). Spoken commands are English.", stt.language = language, quoted),
+    row!("tts.kind", "Voice: \"hibari\", or \"tone\" (a beep a segment, for tests without a model).", tts.kind = |g| kind(g, &TTS), quoted),
+    row!("tts.speed", "Speed of speech, 0.5 to 2; 1 is the voice's own.", tts.speed = |g| decimal(g, 0.5..=2.0), number),
+    row!("agent.kind", "Agent: \"commander\" (built in, no model, no key) or \"openai\" (any OpenAI-compatible API).", agent.kind = |g| kind(g, &AGENT), quoted),
+    Key {
+        path: "agent.base_url",
+        about: "Root of an OpenAI-compatible API; empty: what OPENAI_BASE_URL says, else OpenAI's own.",
+        set: |config, given| unless_empty(given, |given| base_url(given).map(|url| config.agent.base_url = Some(url))),
+        show: |config| quoted(&config.agent.base_url.as_deref().unwrap_or("")),
+    },
+    row!("agent.model", "Model name for \"openai\".", agent.model = text, quoted),
+    Key {
+        path: "agent.api_key",
+        about: "Key for base_url; empty: what OPENAI_API_KEY says, but only for OpenAI's own API or the one OPENAI_BASE_URL names,\nso that it reaches nobody else. Local servers need none.",
+        set: |config, given| unless_empty(given, |given| text(given).map(|key| config.agent.api_key = Some(Secret::new(key)))),
+        show: |config| secret(&config.agent.api_key),
+    },
+    row!("agent.instructions", "What the agent is told beside the gateway's own words, at most 16384 characters.", agent.instructions = instructions, quoted),
+    row!("tools.files_root", "Folder that the file-reading tool may look into; empty: the tool is not offered.",
+        tools.files_root = |g| text(g).map(|t| (!t.is_empty()).then(|| t.into())), folder),
+    row!("plan.start", "What a new conversation begins in: \"default\" or \"plan\".", plan.start = |g| word(g, &START), |v| named(&START, v)),
+    row!("plan.persist", "Where plan mode is kept: \"log\" (there again after a restart) or \"memory\".", plan.persist = |g| word(g, &PERSIST), |v| named(&PERSIST, v)),
+    row!("voice.exit", "Leaving plan mode and approving a plan by voice: \"confirm\" (asked once more) or \"off\" (a screen only).",
+        voice.exit = |g| word(g, &EXIT), |v| named(&EXIT, v)),
+    row!("autonomy.level", "How much is asked about until somebody sets another level: \"strict\" (all but reading), \"hybrid\" (what changes\nanything), \"loose\" (nothing; what is denied stays denied).",
+        autonomy.level = |g| word(g, &AUTONOMY), |v| named(&AUTONOMY, v)),
+    row!("limits.sessions", "Conversations open at once, 1 to 1000.", limits.sessions = |g| whole(g, 1..=1_000_u32), plain),
+    row!("limits.clients", "Sockets open at once, 1 to 10000.", limits.clients = |g| whole(g, 1..=10_000_u32), plain),
+    row!("limits.message_kib", "Largest message of a client, 64 to 16384 KiB.", limits.message_kib = |g| whole(g, 64..=16_384_u32), plain),
+    row!("limits.audio_s", "Sound a client may send ahead of its commit, 5 to 600 seconds.", limits.audio_s = |g| whole(g, 5..=600_u32), plain),
+    row!("limits.log_mib", "A session log larger than this is rewritten to what its state needs, 1 to 128 MiB.", limits.log_mib = |g| whole(g, 1..=128_u32), plain),
+];
+
+/// The key of a path.
+pub(super) fn find(path: &str) -> Option<&'static Key> { KEYS.iter().find(|key| key.path == path) }
+
+/// The sections, in order.
+pub(super) fn sections() -> Vec<&'static str> {
+    let mut sections: Vec<&str> = KEYS.iter().filter_map(|key| key.path.split_once('.').map(|(section, _)| section)).collect();
+    sections.dedup();
+    sections
+}
+
+/// The text of `config.example.toml`: every key with its meaning, unit and default.
+pub fn example() -> String {
+    let defaults = Config::default();
+    let mut out = String::from(
+        "# Every setting of voxgate with its default. Copy what you want to change to config.toml; `voxgate config check` reads it.\n\
+         # Each key can also be set by a variable: VOXGATE_SERVER__PORT=8711 sets port in [server], and wins over the file.\n",
+    );
+    let mut open = "";
+    for key in KEYS {
+        let (section, name) = key.path.split_once('.').unwrap_or(("", key.path));
+        if section != open {
+            out.push_str(&format!("\n[{section}]\n"));
+            open = section;
+        }
+        key.about.lines().for_each(|line| out.push_str(&format!("# {line}\n")));
+        out.push_str(&format!("{name} = {}\n", (key.show)(&defaults)));
+    }
+    out
+}
+
+fn kind(given: &Given, kinds: &[(&str, &'static str)]) -> Result<String, String> { word(given, kinds).map(str::to_string) }
+
+/// An empty text leaves what an earlier source said.
+fn unless_empty(given: &Given, set: impl FnOnce(&Given) -> Result<(), String>) -> Result<(), String> {
+    let empty = matches!(given, Given::Text(text) | Given::Loose(text) if text.is_empty());
+    if empty { Ok(()) } else { set(given) }
+}
+
+fn address(given: &Given) -> Result<String, String> {
+    let address = some_text(given)?;
+    if address == "localhost" || address.parse::<IpAddr>().is_ok() { Ok(address) } else { Err(format!("must be an IP address or localhost, not \"{address}\"")) }
+}
+
+fn origins(given: &Given) -> Result<Vec<String>, String> {
+    let list = texts(given)?;
+    match list.iter().find(|o| !is_web(o) || o.matches('/').count() != 2) {
+        Some(bad) => Err(format!("every entry must be an origin like \"https://example.org\", not \"{bad}\"")),
+        None => Ok(list),
+    }
+}
+
+fn is_web(url: &str) -> bool {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    host.is_some_and(|h| !h.is_empty() && !h.starts_with('/')) && !url.contains(char::is_whitespace)
+}
+
+fn base_url(given: &Given) -> Result<String, String> {
+    let url = some_text(given)?;
+    // A user name or password would be logged with the address; it is not repeated here.
+    if url.contains('@') {
+        return Err("must not hold a user name or password; put the key into api_key".into());
+    }
+    if is_web(&url) { Ok(url.trim_end_matches('/').to_string()) } else { Err(format!("must begin with http:// or https:// and name a host, not \"{url}\"")) }
+}
+
+fn language(given: &Given) -> Result<String, String> {
+    let code = text(given)?;
+    if code.len() == 2 && code.bytes().all(|b| b.is_ascii_lowercase()) { Ok(code) } else { Err(format!("must be two lower-case letters, not \"{code}\"")) }
+}
+
+fn instructions(given: &Given) -> Result<String, String> {
+    let words = text(given)?;
+    let chars = words.chars().count();
+    if chars > 16_384 { Err(format!("has {chars} characters, at most 16384 are allowed")) } else { Ok(words) }
+}
+
+/// Text as a TOML basic string.
+fn quoted(value: &impl AsRef<str>) -> String {
+    let mut out = String::from("\"");
+    for c in value.as_ref().chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+fn plain(value: &impl ToString) -> String { value.to_string() }
+
+fn number(value: &f32) -> String { format!("{value:?}") }
+
+fn list(values: &[String]) -> String { format!("[{}]", values.iter().map(quoted).collect::<Vec<_>>().join(", ")) }
+
+fn secret(value: &Option<Secret>) -> String { quoted(&value.as_ref().map_or(String::new(), Secret::to_string)) }
+
+fn folder(value: &Option<std::path::PathBuf>) -> String { quoted(&value.as_ref().map_or(String::new(), |p| p.display().to_string())) }
+
+fn named<T: PartialEq>(words: &[(&str, T)], value: &T) -> String { quoted(&words.iter().find(|(_, v)| v == value).map_or("", |(w, _)| w)) }
