@@ -74,7 +74,8 @@ fn the_default_voice_is_understood_word_for_word() {
         let heard = transcribe(&speech.samples, speech.rate_hz);
         println!("{seconds:.2} s: {heard}");
         assert_eq!(words(&heard), words(text));
-        assert!((rms_dbfs(&speech.samples) + 20.0).abs() < 1.5, "{} dBFS", rms_dbfs(&speech.samples));
+        // A loud syllable may lower the whole by a little, so that nothing clips.
+        assert!((-22.5..-19.5).contains(&rms_dbfs(&speech.samples)), "{} dBFS", rms_dbfs(&speech.samples));
         assert!(peak(&speech.samples) < 29_500);
     }
     println!("real-time factor {:.3} ({wall:.2} s for {sound:.1} s)", wall / sound);
