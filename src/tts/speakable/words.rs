@@ -138,10 +138,10 @@ fn path(core: &str) -> Option<String> {
 /// Numbers with a unit or a sign, times, ranges.
 fn quantity(core: &str) -> Option<String> {
     if let Some(rest) = core.strip_prefix(['~', '\u{2248}']).filter(|r| r.starts_with(|c: char| c.is_ascii_digit())) {
-        return Some(format!("about {}", quantity(rest).unwrap_or_else(|| rest.into())));
+        return Some(format!("about {}", quantity(rest).unwrap_or_else(|| name(rest))));
     }
     if let Some(rest) = core.strip_prefix(['-', '\u{2212}']).filter(|r| r.starts_with(|c: char| c.is_ascii_digit())) {
-        return Some(format!("minus {}", quantity(rest).unwrap_or_else(|| rest.into())));
+        return Some(format!("minus {}", quantity(rest).unwrap_or_else(|| name(rest))));
     }
     if let Some(rest) = core.strip_prefix('#').filter(|r| !r.is_empty() && r.bytes().all(|b| b.is_ascii_digit())) {
         return Some(format!("number {rest}"));
@@ -154,10 +154,10 @@ fn quantity(core: &str) -> Option<String> {
     let number = number.trim_end_matches(['.', ',']);
     if let Some(to) = rest.strip_prefix(['-', '\u{2013}', '\u{2014}']).filter(|t| t.starts_with(|c: char| c.is_ascii_digit())) {
         // A date has two dashes, a range one.
-        return (!to.contains('-')).then(|| format!("{number} to {}", quantity(to).unwrap_or_else(|| to.into())));
+        return (!to.contains('-')).then(|| format!("{number} to {}", quantity(to).unwrap_or_else(|| name(to))));
     }
     if let Some(factor) = rest.strip_prefix(['\u{d7}', '*']).filter(|t| t.starts_with(|c: char| c.is_ascii_digit())) {
-        return Some(format!("{number} times {}", quantity(factor).unwrap_or_else(|| factor.into())));
+        return Some(format!("{number} times {}", quantity(factor).unwrap_or_else(|| name(factor))));
     }
     unit(rest).map(|(one, many)| format!("{number} {}", if number == "1" { one } else { many }))
 }
