@@ -15,6 +15,10 @@ use cpal::{Device, Host, SampleFormat, StreamConfig};
 use std::sync::mpsc;
 use tokio::sync::mpsc as async_mpsc;
 
+/// What the sound system hands over at once, in milliseconds. PulseAudio keeps two of them for a speaker and one for a
+/// microphone; with 20 ms a machine at a load of three tasks a core tore the sound now and then.
+const PERIOD_MS: u32 = 40;
+
 /// Which way sound goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -43,7 +47,9 @@ impl Kind {
 /// A device that can be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its name, as `open_input` and `open_output` take it.
+    /// What `open_input` and `open_output` take without doubt ("speaker", "hw:CARD=PCH,DEV=0"): the sound system's own word.
+    pub id: String,
+    /// What it is called, for a person; they take it too. Not always unique.
     pub name: String,
     /// Which way it goes.
     pub kind: Kind,
@@ -74,11 +80,11 @@ pub fn list() -> Result<(String, Vec<DeviceInfo>), AudioError> {
     let host = host();
     let mut found = Vec::new();
     for kind in [Kind::Input, Kind::Output] {
-        let default = default_device(&host, kind).map(|d| name_of(&d));
+        let default = default_device(&host, kind).map(|d| id_of(&d));
         for device in devices(&host, kind) {
-            let name = name_of(&device);
-            let default = default.as_ref() == Some(&name);
-            found.push(DeviceInfo { rates: rates(&device, kind), name, kind, default });
+            let (id, name) = (id_of(&device), name_of(&device));
+            let default = default.as_ref() == Some(&id);
+            found.push(DeviceInfo { rates: rates(&device, kind), id, name, kind, default });
         }
     }
     Ok((host.id().name().to_owned(), found))
@@ -113,9 +119,9 @@ fn name_of(device: &Device) -> String {
     device.description().map_or_else(|_| device.to_string(), |d| d.name().to_owned())
 }
 
-/// The sound system's own word for it ("micsink.monitor"), where it has one.
+/// The sound system's own word for it ("micsink.monitor"), else its name.
 fn id_of(device: &Device) -> String {
-    device.id().map(|id| id.to_string()).unwrap_or_default()
+    device.id().map_or_else(|_| name_of(device), |id| id.id().to_owned())
 }
 
 fn rates(device: &Device, kind: Kind) -> (u32, u32) {
@@ -128,7 +134,7 @@ fn rates(device: &Device, kind: Kind) -> (u32, u32) {
     if low > high { (0, 0) } else { (low, high) }
 }
 
-/// The device of a name (exact, then the system's id, then a part of the name, whatever its case), or the default.
+/// The device of a name (the system's id, then the exact name, then a part of the name, whatever its case), or the default.
 fn find(kind: Kind, name: Option<&str>) -> Result<Device, AudioError> {
     let host = host();
     let all = devices(&host, kind);
@@ -136,15 +142,15 @@ fn find(kind: Kind, name: Option<&str>) -> Result<Device, AudioError> {
         None => default_device(&host, kind),
         Some(name) => {
             let lower = name.to_lowercase();
-            let exact = all.iter().position(|d| name_of(d) == name);
-            let id = || all.iter().position(|d| id_of(d).rsplit(':').next() == Some(name));
+            let id = all.iter().position(|d| id_of(d) == name);
+            let exact = || all.iter().position(|d| name_of(d) == name);
             let part = || all.iter().position(|d| name_of(d).to_lowercase().contains(&lower));
-            exact.or_else(id).or_else(part).map(|i| all[i].clone())
+            id.or_else(exact).or_else(part).map(|i| all[i].clone())
         }
     };
     found.ok_or_else(|| {
         let system = host.id().name();
-        let names: Vec<String> = all.iter().map(name_of).collect();
+        let names: Vec<String> = all.iter().map(|d| format!("{} ({})", id_of(d), name_of(d))).collect();
         AudioError::NoDevice {
             what: kind.what(),
             looked_for: name.map_or_else(|| format!("the default one of {system}"), |n| format!("{n:?} in {system}")),
@@ -154,7 +160,7 @@ fn find(kind: Kind, name: Option<&str>) -> Result<Device, AudioError> {
     })
 }
 
-/// How a device is opened: its own rate and channels, i16 where it takes it, periods of 20 ms where it lets us choose.
+/// How a device is opened: its own rate and channels, its own format, periods of [`PERIOD_MS`] where it lets us choose.
 fn choose(device: &Device, kind: Kind) -> Result<(StreamConfig, SampleFormat), AudioError> {
     let default = match kind {
         Kind::Input => device.default_input_config(),
@@ -162,7 +168,7 @@ fn choose(device: &Device, kind: Kind) -> Result<(StreamConfig, SampleFormat), A
     };
     let default = default.map_err(|e| does_not_open(device, kind, &e))?;
     let mut config = default.config();
-    let period = config.sample_rate / 50;
+    let period = config.sample_rate * PERIOD_MS / 1000;
     if let cpal::SupportedBufferSize::Range { min, max } = default.buffer_size()
         && (*min..=*max).contains(&period) {
             config.buffer_size = cpal::BufferSize::Fixed(period);

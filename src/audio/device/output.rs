@@ -86,7 +86,7 @@ impl OutputStream {
         self.ring.push_slice(pcm)
     }
 
-    /// How much waits for the device, in milliseconds. Keep it at 40 to 60: less tears, more delays a barge-in.
+    /// How much waits for the device, in milliseconds. Keep it at 60 to 100: less tears (40 ms are taken at once), more delays a barge-in.
     pub fn fill_ms(&self) -> u64 {
         ms_of(self.ring.occupied_len() as u64, self.rate_hz)
     }
