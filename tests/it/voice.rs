@@ -1,5 +1,10 @@
 //! The voices and the ear on real weights and real programs, judged by a recogniser that did not make them.
-#![cfg(all(feature = "voice", feature = "whisper"))]
+#![cfg(all(feature = "voice", feature = "whisper", feature = "devices"))]
+
+#[path = "voice_devices.rs"]
+mod devices;
+#[path = "voice_ear.rs"]
+mod ear;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -64,6 +69,8 @@ fn the_default_voice_is_understood_word_for_word() {
         "I did not do that, because plan mode is on. It is now a step of the plan.",
         "What mode are you in?",
     ];
+    // Loading is not counted.
+    hibari().speak("Hello.").expect("it speaks");
     let (mut wall, mut sound) = (0.0, 0.0);
     for text in texts {
         let start = std::time::Instant::now();
@@ -74,7 +81,8 @@ fn the_default_voice_is_understood_word_for_word() {
         let heard = transcribe(&speech.samples, speech.rate_hz);
         println!("{seconds:.2} s: {heard}");
         assert_eq!(words(&heard), words(text));
-        assert!((rms_dbfs(&speech.samples) + 20.0).abs() < 1.5, "{} dBFS", rms_dbfs(&speech.samples));
+        // A loud syllable may lower the whole by a little, so that nothing clips.
+        assert!((-22.5..-19.5).contains(&rms_dbfs(&speech.samples)), "{} dBFS", rms_dbfs(&speech.samples));
         assert!(peak(&speech.samples) < 29_500);
     }
     println!("real-time factor {:.3} ({wall:.2} s for {sound:.1} s)", wall / sound);
