@@ -1,1 +1,4 @@
 //! The one integration binary.
+
+#[cfg(feature = "gateway")]
+mod realtime_door;
