@@ -3,5 +3,6 @@
 mod asks;
 mod bad_frames;
 mod manners;
+mod sdk;
 mod turns;
 mod world;
