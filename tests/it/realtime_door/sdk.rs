@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -10,6 +11,9 @@ use voxgate::media::wav;
 use voxgate::session::leg::{LegEnd, LegInput, LegOutput};
 
 use super::world::{Driver, World, tone};
+
+/// Longest wait for a Python and its imports on a busy machine.
+const STARTS: Duration = Duration::from_secs(60);
 
 /// Where the client is installed: `VOXGATE_SDK_PYTHON`, or `target/sdk` in the project's folder.
 fn python() -> PathBuf {
@@ -114,7 +118,7 @@ async fn the_stock_client_speaks_interrupts_and_goes_on() {
     let speaker = folder.path().join("heard.wav");
     let more = ["--chunk-ms", "20", "--settle", "3", "--steps", steps_file.to_str().unwrap(), "--speaker", speaker.to_str().unwrap()];
     let client = talk(&address, folder.path(), &more);
-    let played = async { play(world.driver().await).await };
+    let played = async { play(world.driver_within(STARTS).await).await };
     let ((output, report), (turns, cuts)) = tokio::join!(client, played);
     assert!(output.status.success(), "{report:#}\n{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((&report["order_errors"], &report["errors"], &report["repeats"]), (&json!([]), &json!([]), &json!(1)));
@@ -138,7 +142,7 @@ async fn the_stock_client_takes_its_turns_by_hand() {
     let address = world.address.clone();
     let more = ["--chunk-ms", "100", "--manual", "--settle", "3", "--wav", wav.to_str().unwrap()];
     let client = talk(&address, folder.path(), &more);
-    let played = async { play(world.driver().await).await };
+    let played = async { play(world.driver_within(STARTS).await).await };
     let ((output, report), (turns, _)) = tokio::join!(client, played);
     assert!(output.status.success(), "{report:#}\n{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((turns, &report["responses"][0]["text"]), (1, &json!("This is answer 0.")));

@@ -77,7 +77,12 @@ impl World {
         Client { socket }
     }
 
-    pub async fn driver(&mut self) -> Driver { timeout(SOON, self.legs.recv()).await.unwrap().unwrap() }
+    pub async fn driver(&mut self) -> Driver { self.driver_within(SOON).await }
+
+    /// The same, for a client that takes its time to start.
+    pub async fn driver_within(&mut self, wait: Duration) -> Driver {
+        timeout(wait, self.legs.recv()).await.expect("a leg in time").unwrap()
+    }
 
     /// A client whose `session.created` has been read, and the driver behind it.
     pub async fn pair() -> (Client, Driver) {
