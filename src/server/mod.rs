@@ -1,1 +1,3 @@
-//! (sign to come)
+//! THE FRONT DOOR.
+
+pub mod realtime;

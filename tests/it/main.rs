@@ -5,3 +5,5 @@ mod voice;
 //! The one integration binary.
 
 mod tools;
+#[cfg(feature = "gateway")]
+mod realtime_door;

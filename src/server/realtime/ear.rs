@@ -1,0 +1,88 @@
+//! Appended sound on its way in: from the client's format to 16 kHz, counted, and held to a measure.
+
+use crate::dialect::openai_realtime::audio::Format;
+use crate::dialect::openai_realtime::error::BadEvent;
+use crate::engine::id::Ms;
+use crate::media::resample::Resampler;
+
+/// What the conversation listens at.
+const EAR_HZ: u32 = 16_000;
+/// Longest piece handed to the conversation: one second.
+const PIECE: usize = EAR_HZ as usize;
+/// How far uncommitted sound may run ahead of the clock, in milliseconds (chosen: a file sent at once still fits, a flood does not).
+const AHEAD_MAX_MS: u64 = 60_000;
+/// Shortest sound that can be committed, in milliseconds (as the API has it).
+const COMMIT_MIN_MS: u64 = 100;
+
+/// See the file's head.
+pub(super) struct Ear {
+    format: Format,
+    resampler: Resampler,
+    uncommitted_ms: u64,
+    ahead_ms: u64,
+    at: Ms,
+}
+
+impl Ear {
+    pub(super) fn new(format: Format) -> Self {
+        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), uncommitted_ms: 0, ahead_ms: 0, at: 0 }
+    }
+
+    /// Another format from here on.
+    pub(super) fn retune(&mut self, format: Format) {
+        self.format = format;
+        self.resampler = Resampler::new(format.rate_hz(), EAR_HZ);
+    }
+
+    /// Takes the bytes of the field `param` and answers with mono pieces at 16 kHz, each at most a second.
+    ///
+    /// # Errors
+    /// Half a sample, or sound that runs too far ahead; nothing of it is heard then.
+    pub(super) fn hear(&mut self, now: Ms, bytes: &[u8], param: &str) -> Result<Vec<Vec<i16>>, BadEvent> {
+        let samples = self.format.decode(bytes, param)?;
+        let ms = samples.len() as u64 * 1_000 / u64::from(self.format.rate_hz());
+        self.ahead_ms = self.ahead_ms.saturating_sub(now.saturating_sub(self.at));
+        self.at = now;
+        if self.ahead_ms + ms > AHEAD_MAX_MS {
+            let message = format!(
+                "This would be {} s of uncommitted audio ahead of real time, the most is {} s. It was not taken.",
+                (self.ahead_ms + ms) / 1_000,
+                AHEAD_MAX_MS / 1_000
+            );
+            return Err(BadEvent::at("input_audio_too_far_ahead", param, message));
+        }
+        self.ahead_ms += ms;
+        self.uncommitted_ms += ms;
+        let mut out = Vec::with_capacity(samples.len());
+        self.resampler.push(&samples, &mut out);
+        Ok(out.chunks(PIECE).map(<[i16]>::to_vec).collect())
+    }
+
+    /// The conversation made a turn by itself of what was there.
+    pub(super) fn turned(&mut self) { self.uncommitted_ms = 0; }
+
+    /// Nothing has come since the last commit, turn or clear.
+    pub(super) fn is_empty(&self) -> bool { self.uncommitted_ms == 0 }
+
+    /// The client commits.
+    ///
+    /// # Errors
+    /// Too little is there.
+    pub(super) fn commit(&mut self) -> Result<(), BadEvent> {
+        if self.uncommitted_ms < COMMIT_MIN_MS {
+            let message = format!(
+                "Error committing input audio buffer: buffer too small. Expected at least {COMMIT_MIN_MS} ms of audio, but it has {} ms.",
+                self.uncommitted_ms
+            );
+            return Err(BadEvent::new("input_audio_buffer_commit_empty", message));
+        }
+        self.clear();
+        Ok(())
+    }
+
+    /// Nothing that came before counts any more.
+    pub(super) fn clear(&mut self) {
+        self.uncommitted_ms = 0;
+        self.ahead_ms = 0;
+    }
+}
