@@ -47,7 +47,7 @@ const CONNECTION = { connecting: "connecting", open: "connected", dropped: "reco
 export function drawConnection(word, session) {
   $("conn").dataset.state = word;
   put($("conn-text"), CONNECTION[word] ?? word);
-  put($("convo"), session && session !== "last" ? session.slice(0, 13) : "");
+  put($("convo"), session && session !== "last" ? session : "");
   $("convo").title = session ? `Conversation ${session}` : "Conversation";
 }
 
@@ -62,7 +62,8 @@ function drawMode(state, { online }) {
   const mode = state.plan === true ? "plan" : state.plan === false ? "default" : "unknown";
   $("badge").dataset.mode = mode;
   document.documentElement.dataset.mode = mode;
-  put($("badge-name"), mode === "plan" ? "PLAN MODE" : mode === "default" ? MODE_NAMES[state.modeName] ?? "Default mode" : "mode unknown");
+  put($("badge-name"), mode === "plan" ? "PLAN MODE" : mode === "default" ? MODE_NAMES[state.modeName] ?? "Default" : "mode unknown");
+  show($("badge-wide"), $("badge-name").textContent === "Default");
   const notes = [];
   if (state.restored) notes.push("restored after a restart");
   if (state.draining) notes.push(state.draining === 1 ? "1 call still running" : `${state.draining} calls still running`);
@@ -166,6 +167,8 @@ const STATUS = {
   set_aside: "set aside with plan mode", superseded: "replaced by a newer one", completed: "carried out",
 };
 
+let foldedFor = "";
+
 function drawPlan(state, { online }) {
   const plan = newest(state);
   const drafting = state.plan === true && state.draft.length > 0 && plan?.status !== "waiting";
@@ -186,7 +189,13 @@ function drawPlan(state, { online }) {
   put($("plan-intro"), intro);
   show($("plan-intro"), intro !== "");
   $("plan-steps").replaceChildren(...(shown?.steps ?? []).map(step));
-  show($("plan-steps"), (shown?.steps.length ?? 0) > 0);
+  const steps = shown?.steps.length ?? 0;
+  show($("plan-fold"), steps > 0 || state.plans.size > 1);
+  put($("plan-fold-head"), steps === 1 ? "1 step" : `${steps} steps`);
+  // What waits for a person is open; what is decided folds itself away, once.
+  const place = `${$("plan").dataset.status} ${shown?.version}`;
+  if (foldedFor !== place) $("plan-fold").open = waiting || drafting;
+  foldedFor = place;
   $("plan-extra").replaceChildren(...extras(state, shown, plan, drafting));
   show($("plan-approve"), waiting);
   put($("plan-approve"), plan ? `Approve plan ${plan.version}` : "Approve");
@@ -325,15 +334,16 @@ function drawTodo(state) {
 
 // ---- microphone
 
+const KEYS = !matchMedia("(hover: none), (max-width: 520px)").matches;
 const MIC = {
-  off: ["Microphone off", "Press it, or hold space to talk", "Turn the microphone on"],
+  off: ["Microphone off", KEYS ? "Press it, or hold space to talk" : "Press it to talk", "Turn the microphone on"],
   failed: ["Can’t hear you", "", "Try the microphone again"],
   starting: ["Connecting…", "One moment", "Mute the microphone"],
-  muted: ["Muted", "Hold space to talk, or press to unmute", "Unmute the microphone"],
-  listening: ["Listening", "Speak when you like; press to mute", "Mute the microphone"],
+  muted: ["Muted", KEYS ? "Hold space to talk, or press to unmute" : "Press to unmute", "Unmute the microphone"],
+  listening: ["Listening", KEYS ? "Speak when you like; press to mute" : "Speak when you like", "Mute the microphone"],
   hearing: ["Hears you", "Go on; a short pause ends your turn", "Mute the microphone"],
   thinking: ["Working on it", "You can go on speaking", "Mute the microphone"],
-  speaking: ["Speaking", "Talk over it, or press Esc to stop it", "Mute the microphone"],
+  speaking: ["Speaking", KEYS ? "Talk over it, or press Esc to stop it" : "Talk over it, or press Stop", "Mute the microphone"],
   deaf: ["Can’t hear you", "", "Mute the microphone"],
 };
 
@@ -349,6 +359,7 @@ export function drawMic({ word, problem, muted, voiceOn, canTalk, canStop, tones
   show($("mic-off"), voiceOn);
   show($("stop"), canStop);
   $("tones").setAttribute("aria-pressed", String(tones));
+  put($("tones"), tones ? "Tones on" : "Tones off");
 }
 
 // `level` is the root mean square of 20 ms, 0 to 1; the ring shows -60 to -10 dBFS.
