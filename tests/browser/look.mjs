@@ -9,7 +9,7 @@ const only = process.argv[3];
 await mkdir(folder, { recursive: true });
 
 const SIZES = { desktop: [1280, 800], phone: [390, 844] };
-const VOICED = ["listening", "plan"];
+const VOICED = ["listening", "plan", "question"];
 
 for (const [size, [width, height]] of Object.entries(SIZES)) {
   for (const dark of [false, true]) {

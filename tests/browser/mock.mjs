@@ -11,7 +11,7 @@ import { WebSocketServer } from "ws";
 const PAGE = join(dirname(fileURLToPath(import.meta.url)), "../../src/server/page");
 const KINDS = { html: "text/html; charset=utf-8", css: "text/css; charset=utf-8", js: "text/javascript; charset=utf-8", svg: "image/svg+xml" };
 const FILES = ["index.html", "style.css", "app.js", "link.js", "mirror.js", "state.js", "view.js", "voice.js", "worklet.js", "resample.js", "tones.js", "icon.svg"];
-const POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+const POLICY = "default-src 'self'; connect-src 'self' ws: wss:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const KEY = "vg_page_key_for_tests";
 
 export class Mock {
@@ -154,16 +154,19 @@ export class Mock {
 
 // A snapshot good enough for the page's tests: a base state and the frames that replace parts of it.
 function snapshotOf(base, log) {
-  const state = { plan_mode: false, modes: { shown: "default" }, draining: 0, plans: [], draft: [], question: null, approvals: [], todo: [], transcript: [], trace: [], voice_state: "idle", ...base };
+  const state = { plan_mode: false, modes: { current: "default" }, draining: 0, plans: [], draft: [], question: null, approvals: [], todo: [], transcript: [], tools: [], voice_state: { state: "idle", mode: "chained" }, ended: false, ...base };
   for (const { type, payload, seq } of log) {
     if (type === "plan_mode") Object.assign(state, { plan_mode: payload.plan_mode, draining: payload.draining ?? 0, restored: payload.restored });
     if (type === "transcript") state.transcript = [...state.transcript, { ...payload, seq }];
-    if (type === "plan_review") state.plans = [...state.plans.filter((p) => p.version !== payload.version), payload];
+    if (type === "plan_review" && payload.status === "draft") state.draft = payload.steps;
+    else if (type === "plan_review") state.plans = [...state.plans.filter((p) => p.version !== payload.version), payload];
     if (type === "todo_update") state.todo = payload.todos;
     if (type === "question") state.question = ["answered", "expired"].includes(payload.state) ? null : payload;
     if (type === "approval_request") state.approvals = [...state.approvals, payload];
     if (type === "approval_resolved") state.approvals = state.approvals.filter((a) => a.request_id !== payload.request_id);
-    if (type === "voice_state") state.voice_state = payload.state;
+    if (type === "tool_start") state.tools = [...state.tools, { ...payload, result: null }];
+    if (type === "tool_result") state.tools = state.tools.map((t) => (t.call_id === payload.call_id ? { ...t, result: payload } : t));
+    if (type === "voice_state") state.voice_state = payload;
   }
   return state;
 }
@@ -176,42 +179,46 @@ const call = (mock, id, tool, display_name, args, result) => {
   if (result) mock.send("tool_result", { tool, call_id: id, error: "", error_code: "", latency_ms: 12, ...result });
 };
 
+function notesTalk(mock) {
+  mock.send("voice_state", { state: "listening" });
+  line(mock, "user", "What's in my notes?");
+  call(mock, "c1", "notes__list", "List notes", {}, { success: true, latency_ms: 4 });
+  line(mock, "assistant", "You have two notes: buy milk, and call the dentist.");
+  line(mock, "user", "Add buy bread to my notes.");
+  call(mock, "c2", "notes__add", "Add a note", { text: "buy bread" }, { success: true, latency_ms: 9 });
+  line(mock, "user", "Yes, go ahead.", { for_agent: false });
+  line(mock, "assistant", "Added buy bread to your notes.");
+}
+
 export const SCENES = {
   empty() {},
   listening(mock) {
-    mock.send("voice_state", { state: "listening" });
-    line(mock, "user", "What's in my notes?");
-    call(mock, "c1", "notes__list", "List notes", {}, { success: true, latency_ms: 4 });
-    line(mock, "assistant", "You have two notes: buy milk, and call the dentist.");
-    line(mock, "user", "Add buy bread to my notes.");
-    call(mock, "c2", "notes__add", "Add a note", { text: "buy bread" }, { success: true, latency_ms: 9 });
-    line(mock, "user", "Yes, go ahead.", { for_agent: false });
-    line(mock, "assistant", "Added buy bread to your notes.");
+    notesTalk(mock);
     mock.pass("transcript", { role: "user", text: "What time is", is_partial: true, item_id: "item_next" });
   },
   plan(mock) {
-    SCENES.listening(mock);
+    notesTalk(mock);
     line(mock, "user", "Enter plan mode.", { for_agent: false });
-    mock.send("plan_mode", { plan_mode: true, draining: 0, restored: false, reason: "", modes: { shown: "plan" } });
+    mock.send("plan_mode", { plan_mode: true, draining: 0, restored: false, reason: "", modes: { current: "plan" } });
     line(mock, "assistant", "Plan mode is on. I will look and propose, and change nothing.", { for_agent: false });
     line(mock, "user", "Add buy eggs to my notes.");
     call(mock, "c3", "notes__add", "Add a note", { text: "buy eggs" }, { success: false, error_code: "plan_mode_blocked", error: "Plan mode is on, so nothing was changed. It is a step of the plan now." });
     line(mock, "assistant", "That waits in the plan: add buy eggs to your notes.");
     line(mock, "user", "/plan status", { for_agent: false, surface: "chat" });
     mock.send("todo_update", { todos: [{ id: "1", content: "Look at the notes", status: "completed" }, { id: "2", content: "Write the plan", status: "in_progress" }, { id: "3", content: "Add what is missing", status: "pending" }] });
-    mock.send("plan_review", { version: 1, hash: "9f31c2d4a7b80e55", title: "Bring the shopping notes up to date.", status: "waiting", approve: "approve", steps: [{ index: 1, title: "Add buy eggs to your notes", detail: "", tools: ["notes__add"] }, { index: 2, title: "Delete the note about milk", detail: "It goes to the trash folder and can be taken back.", tools: ["notes__delete"] }] });
+    mock.send("plan_review", { version: 1, hash: "9f31c2d4a7b80e55", title: "Bring the shopping notes up to date.", status: "waiting", approve: "approve", steps: [{ index: 1, title: "Add buy eggs to your notes", detail: "", tools: ["notes__add"], call: { tool: "notes__add", args: { text: "buy eggs" } } }, { index: 2, title: "Delete the note about milk", detail: "It goes to the trash folder and can be taken back.", tools: ["notes__delete"] }] });
     line(mock, "assistant", "Plan one: bring the shopping notes up to date. Step one, add buy eggs to your notes. Step two, delete the note about milk.");
   },
   draining(mock) {
-    SCENES.listening(mock);
+    notesTalk(mock);
     mock.send("tool_start", { tool: "files__copy", call_id: "c9", display_name: "Copy a folder", args_preview: '{"from":"photos"}' });
-    mock.send("plan_mode", { plan_mode: true, draining: 1, restored: true, reason: "", modes: { shown: "plan" } });
+    mock.send("plan_mode", { plan_mode: true, draining: 1, restored: true, reason: "", modes: { current: "plan" } });
     mock.send("notice", { code: "restored", message: "Plan mode was on when voxgate stopped, so it is on again." });
   },
   question(mock) {
     SCENES.plan(mock);
     mock.send("plan_review", { version: 1, status: "approved" });
-    mock.send("plan_mode", { plan_mode: false, approved: true, draining: 0, modes: { shown: "default" } });
+    mock.send("plan_mode", { plan_mode: false, approved: true, draining: 0, modes: { current: "default" } });
     mock.send("tool_start", { tool: "notes__add", call_id: "c4", display_name: "Add a note", args_preview: '{"text":"buy eggs"}' });
     mock.send("approval_request", { request_id: "q1", call_id: "c4", tool: "notes__add", args: { text: "buy eggs" }, permission_tier: "confirm", reason: "Add buy eggs to your notes?" });
     mock.send("question", { id: "q1", kind: "tool", text: "Add buy eggs to your notes?", request_id: "q1", state: "asked" });

@@ -31,7 +31,7 @@ function drawNow() {
   view.draw(state, { online, onDismiss: dismiss, onAnswer: answer });
   const word = voice.state(state.voice);
   view.drawMic({
-    word, problem: voice.problem, muted: voice.muted, voiceOn: voice.wanted, canTalk: online,
+    word, problem: voice.problem, elsewhere: !["idle", "error"].includes(state.voice), muted: voice.muted, voiceOn: voice.wanted, canTalk: online,
     canStop: online && (voice.playing || ["speaking", "processing"].includes(state.voice)), tones: tones.wanted(voice.open),
   });
   $("send").disabled = !online;

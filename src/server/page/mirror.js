@@ -41,6 +41,11 @@ export class Mirror {
     if (!frame || typeof frame.type !== "string") return;
     if (frame.type === "snapshot") return this.#greet(frame);
     if (frame.type === "ack") return this.#acknowledged(frame.payload ?? frame);
+    // A message that was none is answered by an error that names it and its field.
+    if (frame.type === "error" && this.acks.has(frame.payload?.msg_id)) {
+      const { msg_id, field, message } = frame.payload;
+      return this.#acknowledged({ msg_id, ok: false, code: field, message: `${field} ${message}` });
+    }
     if (typeof frame.seq === "number") {
       if (this.seq !== null && frame.seq <= this.seq) return;
       if (this.seq !== null && frame.seq > this.seq + 1) return this.#gap();

@@ -43,17 +43,18 @@ export function takeSnapshot(state, payload, now) {
   for (const approval of list(payload.approvals)) takeApproval(state, approval);
   takeTodo(state, payload.todo);
   for (const line of list(payload.transcript)) takeLine(state, line, line.seq, now);
-  for (const call of list(payload.trace)) takeTraced(state, call);
+  for (const call of list(payload.tools)) takeTraced(state, call);
   state.voice = clean(payload.voice_state?.state ?? payload.voice_state, 20) || "idle";
   if (payload.ended) state.ended = "ended";
 }
 
+// Notices that tell nothing the page does not show anyway.
+const QUIET = ["conversation_started", "conversation_resumed"];
+
 const takers = {
   transcript: (s, p, f, now) => takeLine(s, p, f.seq, now),
   plan_mode: (s, p) => takeMode(s, p),
-  plan_review: (s, p) => takePlan(s, p),
-  plan_draft: (s, p) => takeDraft(s, p.steps ?? p.draft),
-  draft: (s, p) => takeDraft(s, p.steps ?? p.draft),
+  plan_review: (s, p) => (p.status === "draft" ? takeDraft(s, p.steps) : takePlan(s, p)),
   question: (s, p, _f, now) => takeQuestion(s, p, now),
   approval_request: (s, p) => takeApproval(s, p),
   approval_resolved: (s, p) => s.approvals.delete(clean(p.request_id ?? p.id, 128)),
@@ -62,8 +63,8 @@ const takers = {
   todo_update: (s, p) => takeTodo(s, p.todos ?? p.todo ?? p.items),
   speech: (s, p) => takeSpeech(s, p),
   voice_state: (s, p) => { s.voice = clean(p.state, 20) || "idle"; },
-  notice: (s, p) => addNotice(s, p.code, p.message),
-  error: (s, p) => addNotice(s, p.code ?? "error", p.message ?? p.error),
+  notice: (s, p) => { if (!QUIET.includes(p.code)) addNotice(s, p.code, p.message); },
+  error: (s, p) => addNotice(s, p.code ?? "error", p.message),
   session_end: (s, p) => { s.ended = clean(p.reason, 300) || "ended"; },
 };
 
@@ -80,9 +81,7 @@ function takeMode(state, p) {
   state.draining = count(p.draining);
   state.restored = p.restored === true && state.plan === true;
   state.reason = state.plan ? clean(p.reason, 300) : "";
-  const modes = p.modes;
-  const name = typeof modes === "string" ? modes : modes && !Array.isArray(modes) ? modes.shown ?? modes.mode ?? modes.current : "";
-  state.modeName = typeof name === "string" ? clean(name, 24) : "";
+  if (typeof p.modes?.current === "string") state.modeName = clean(p.modes.current, 24);
 }
 
 function takePlan(state, p) {
@@ -104,11 +103,23 @@ function takePlan(state, p) {
 
 function steps(given) {
   return given.slice(0, 100).map((s) => (typeof s === "string"
-    ? { title: clean(s, 200), detail: "", tools: [] }
-    : { title: clean(s?.title, 200), detail: clean(s?.detail, 2000), tools: list(s?.tools).slice(0, 8).map((t) => clean(t, 80)) }));
+    ? { title: clean(s, 200), detail: "", tools: [], call: "" }
+    : { title: clean(s?.title, 200), detail: clean(s?.detail, 2000), tools: list(s?.tools).slice(0, 8).map((t) => clean(t, 80)), call: kept(s?.call) }));
 }
 
-function takeDraft(state, draft) { state.draft = steps(list(draft?.steps ?? draft)); }
+// The refused call that an approval makes again, as one line: nobody should approve it unseen.
+function kept(call) { return call?.tool ? `${clean(call.tool, 80)} ${clean(call.args, 400)}` : ""; }
+
+function takeDraft(state, given) { state.draft = steps(list(given)); }
+
+const words = (title) => title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+
+// The steps of the draft that the newest plan does not hold yet. A plan that is decided for good holds none of them.
+export function undrafted(state) {
+  const plan = newest(state);
+  const settled = !plan || ["approved", "completed", "superseded"].includes(plan.status);
+  return settled ? state.draft : state.draft.filter((d) => !plan.steps.some((s) => words(s.title) === words(d.title)));
+}
 
 export const newest = (state) => state.plans.get(Math.max(...state.plans.keys())) ?? null;
 
@@ -191,7 +202,7 @@ function takeResult(state, p) {
   const call = clean(p.call_id ?? p.call, 128);
   if (!state.trace.has(call)) takeStart(state, p);
   const entry = state.trace.get(call);
-  const code = clean(p.error_code, 60);
+  const code = clean(p.outcome_code, 60) || clean(p.error_code, 60);
   entry.code = code;
   entry.reason = clean(p.error, 240);
   entry.ms = Number.isFinite(p.latency_ms) ? p.latency_ms : null;
@@ -201,8 +212,7 @@ function takeResult(state, p) {
 // A call as a snapshot keeps it: with its end inside, or without one.
 function takeTraced(state, p) {
   takeStart(state, p);
-  const end = p.ended && typeof p.ended === "object" ? { ...p, ...p.ended } : p;
-  if (typeof end.success === "boolean") takeResult(state, end);
+  if (typeof p.result?.success === "boolean") takeResult(state, { ...p.result, call_id: p.call_id });
 }
 
 // True for a call that waits for a person's yes.

@@ -1,7 +1,7 @@
 // The screen: draws the state, and nothing but the state. Text goes in as text, never as markup. Decides nothing; what a
 // person presses is handed to `app.js`.
 
-import { newest, waits } from "./state.js";
+import { newest, undrafted, waits } from "./state.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -171,11 +171,12 @@ let foldedFor = "";
 
 function drawPlan(state, { online }) {
   const plan = newest(state);
-  const drafting = state.plan === true && state.draft.length > 0 && plan?.status !== "waiting";
+  const more = undrafted(state);
+  const drafting = state.plan === true && more.length > 0 && plan?.status !== "waiting";
   show($("plan"), plan !== null || state.plan === true);
   const buttons = ["approve", "changes", "dismiss", "back", "present", "leave"];
   for (const name of buttons) $(`plan-${name}`).disabled = !online;
-  if (!changed("plan", plan, state.plan, state.draft, drafting, state.reason, state.plans.size)) return;
+  if (!changed("plan", [...state.plans], state.plan, state.draft, state.reason)) return;
   const waiting = plan?.status === "waiting";
   $("plan").dataset.status = drafting ? "draft" : plan?.status ?? "none";
   const shown = drafting ? { steps: state.draft, title: "", questions: [], risks: [] } : plan;
@@ -185,7 +186,7 @@ function drawPlan(state, { online }) {
   $("plan-hash").title = plan?.hash ? `Hash of the text you see: ${plan.hash}` : "";
   put($("plan-title"), shown?.title ?? "");
   show($("plan-title"), Boolean(shown?.title));
-  const intro = planIntro(state, plan, drafting);
+  const intro = planIntro(state, plan, drafting, more.length);
   put($("plan-intro"), intro);
   show($("plan-intro"), intro !== "");
   $("plan-steps").replaceChildren(...(shown?.steps ?? []).map(step));
@@ -208,17 +209,18 @@ function drawPlan(state, { online }) {
   if (!waiting) openChanges(false);
 }
 
-function planIntro(state, plan, drafting) {
+function planIntro(state, plan, drafting, more) {
   if (drafting) return "Calls that plan mode refused are kept here as steps. Nothing has been changed.";
   if (!plan) return `The agent may look and propose. Nothing changes until you approve a plan.${state.reason ? ` Reason: ${state.reason}` : ""}`;
-  if (plan.status === "waiting") return state.draft.length > 0 ? `${state.draft.length} more refused since this was presented.` : "";
+  if (plan.status === "waiting") return more > 0 ? `${more} more refused since this was presented; not part of it.` : "";
   return plan.comments ? `You asked: ${plan.comments}` : "";
 }
 
-function step({ title, detail, tools }) {
+function step({ title, detail, tools, call }) {
   const item = make("li", "content", make("span", "step-title", title));
-  if (tools.length) item.append(" ", make("span", "tool-name", tools.join(", ")));
+  if (tools.length && !call) item.append(" ", make("span", "tool-name", tools.join(", ")));
   if (detail) item.append(make("span", "step-detail", detail));
+  if (call) item.append(make("span", "step-call", call));
   return item;
 }
 
@@ -252,8 +254,6 @@ function drawLines(state) {
   const facts = JSON.stringify(wanted);
   if (facts === lineFacts) return;
   lineFacts = facts;
-  const box = $("lines");
-  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
   const list = $("line-list");
   const keys = new Set(wanted.map((l) => l.key));
   for (const [key, node] of lineNodes) if (!keys.has(key)) { node.remove(); lineNodes.delete(key); }
@@ -264,13 +264,23 @@ function drawLines(state) {
     if (list.children[index] !== node) list.insertBefore(node, list.children[index] ?? null);
   });
   show($("talk-empty"), wanted.length === 0);
-  if (atEnd) toEnd();
+  if (following) toEnd();
   else show($("tail"), true);
 }
+
+// The newest line stays in view until the person scrolls away from it; a box that shrinks is no scrolling.
+let following = true;
+$("lines").addEventListener("scroll", () => {
+  const box = $("lines");
+  following = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
+  if (following) show($("tail"), false);
+});
+new ResizeObserver(() => { if (following) toEnd(); }).observe($("lines"));
 
 export function toEnd() {
   const box = $("lines");
   box.scrollTop = box.scrollHeight;
+  following = true;
   show($("tail"), false);
 }
 
@@ -347,14 +357,14 @@ const MIC = {
   deaf: ["Can’t hear you", "", "Mute the microphone"],
 };
 
-export function drawMic({ word, problem, muted, voiceOn, canTalk, canStop, tones }) {
+export function drawMic({ word, problem, elsewhere, muted, voiceOn, canTalk, canStop, tones }) {
   const mic = $("mic");
   const [name, hint, action] = MIC[word];
   mic.dataset.state = word;
   mic.disabled = !canTalk && !voiceOn;
   mic.setAttribute("aria-label", voiceOn && muted ? MIC.muted[2] : action);
   put($("mic-state"), name);
-  put($("mic-hint"), problem || hint || "Sound arrives, but nothing can be heard in it.");
+  put($("mic-hint"), problem || (elsewhere && word === "off" && "Another device has this conversation’s microphone") || hint || "Sound arrives, but nothing can be heard in it.");
   $("mic-hint").dataset.bad = String(Boolean(problem));
   show($("mic-off"), voiceOn);
   show($("stop"), canStop);
