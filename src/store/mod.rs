@@ -1,1 +1,13 @@
-//! (sign to come)
+//! WHAT LASTS. The folders of a home and who holds them, session logs, settings, keys, the todo mirror.
+//!
+//! Plain blocking file work, called by `session`, `server` and the commands. The log is the fact; settings, todo mirror
+//! and keys are small files written whole. It decides nothing: what a log means is `engine::snapshot`'s one fold.
+//! It reads no clock and no environment: times and variables are handed in.
+
+mod files;
+pub mod home;
+pub mod ids;
+pub mod keys;
+pub mod log;
+pub mod settings;
+pub mod todo;

@@ -1,0 +1,135 @@
+//! State as clients see it: the plan-mode object of REST and frames, plans, questions, approvals, and the snapshot frame.
+
+use serde_json::{Map, Value, json};
+
+use super::{Head, by_object, role_word, seconds};
+use crate::engine::event::{PendingApproval, Question};
+use crate::engine::mode::{MODES, shown_mode};
+use crate::engine::plan::{PlanVersion, Step};
+use crate::engine::snapshot::{Line, Snapshot, Trace};
+use crate::engine::todo::TodoItem;
+
+/// What `GET /api/sessions/{id}/plan_mode` answers and a `plan_mode` frame carries. `entered_at` is in Unix seconds.
+pub fn plan_mode_object(state: &Snapshot, session_id: &str) -> Value {
+    let current = shown_mode(state.stamp.posture, state.ask);
+    json!({
+        "session_id": session_id,
+        "plan_mode": state.in_plan(),
+        "entered_at": state.entered_ms.map_or(Value::Null, seconds),
+        "reason": state.entered_reason,
+        "entered_by": state.entered_by.as_ref().map_or("", |by| by.actor()),
+        "plan_count": state.plan_count,
+        "latest_plan": state.newest().map_or(Value::Null, plan_object),
+        "draining": state.draining,
+        "restored": state.restored,
+        "persisted": true,
+        "by": state.entered_by.as_ref().map_or(Value::Null, by_object),
+        "epoch": state.stamp.epoch,
+        "modes": {"available": MODES, "current": current, "pending": null},
+    })
+}
+
+/// One version as `plan_review` and `latest_plan` show it. `submitted_at` is known only on the frame that presents it.
+pub fn plan_object(plan: &PlanVersion) -> Value {
+    json!({
+        "version": plan.version, "hash": plan.hash, "title": plan.title, "summary": plan.summary, "steps": steps_object(&plan.steps),
+        "open_questions": plan.open_questions, "risks": plan.risks, "submitted_at": null, "status": plan.status.word(), "approve": "approve",
+    })
+}
+
+/// Steps, counted from 1. `call` is the refused call that an approval makes again, shown so that nobody approves it unseen.
+pub(super) fn steps_object(steps: &[Step]) -> Value {
+    steps.iter().enumerate().map(|(n, step)| json!({
+        "index": n + 1, "title": step.title, "detail": step.detail, "tools": step.tools,
+        "call": step.kept.as_ref().map(|kept| json!({"tool": kept.tool, "args": kept.arguments})),
+    })).collect()
+}
+
+/// A question, open or settled.
+pub fn question_object(question: &Question) -> Value {
+    let mut map = Map::new();
+    map.insert("id".into(), question.id.0.as_str().into());
+    map.insert("kind".into(), question.kind.word().into());
+    map.insert("text".into(), question.text.as_str().into());
+    if let Some(call) = &question.call {
+        map.insert("request_id".into(), question.id.0.as_str().into());
+        map.insert("call_id".into(), call.0.as_str().into());
+    }
+    if let Some(version) = question.version {
+        map.insert("version".into(), version.into());
+    }
+    map.insert("screen_only".into(), question.screen_only.into());
+    map.insert("state".into(), question.state.word().into());
+    if !question.outcome.is_empty() {
+        map.insert("outcome".into(), question.outcome.as_str().into());
+    }
+    if let Some(by) = &question.by {
+        map.insert("by".into(), by_object(by));
+    }
+    Value::Object(map)
+}
+
+/// One entry of `GET /api/approvals` and of the snapshot. `created_at` is in Unix seconds.
+pub fn approval_object(pending: &PendingApproval, session_id: &str) -> Value {
+    json!({
+        "request_id": pending.request.0, "session_id": session_id, "call_id": pending.call.0, "tool_name": pending.tool, "args": pending.arguments,
+        "safety_level": "confirm", "effect": pending.effect.word(), "reason": pending.reason, "screen_only": pending.screen_only,
+        "created_at": seconds(pending.created_ms), "status": "pending",
+    })
+}
+
+/// Payload of `approval_request`.
+pub(super) fn approval_request(pending: &PendingApproval, session_id: &str) -> Value {
+    json!({
+        "request_id": pending.request.0, "session_id": session_id, "call_id": pending.call.0, "tool": pending.tool, "args": pending.arguments,
+        "permission_tier": "confirm", "effect": pending.effect.word(), "reason": pending.reason, "screen_only": pending.screen_only,
+        "created_at": seconds(pending.created_ms),
+    })
+}
+
+/// The todo list.
+pub fn todo_object(items: &[TodoItem]) -> Value {
+    items.iter().map(|i| json!({"id": i.id, "content": i.content, "status": i.status.word()})).collect()
+}
+
+/// The first frame a mirror gets. Its payload is the plan-mode object and beside it everything else that is shown;
+/// `resumed` says that the frames after the client's `since` follow, so that nothing has to be drawn anew.
+pub fn snapshot_frame(state: &Snapshot, session_id: &str, msg_id: &str, resumed: bool) -> String {
+    let mut payload = plan_mode_object(state, session_id);
+    payload["modes"]["posture"] = state.stamp.posture.word().into();
+    payload["modes"]["ask"] = state.ask.word().into();
+    for (name, value) in [
+        ("seq", state.seq.into()),
+        ("title", state.title.as_str().into()),
+        ("started_ms", state.started_ms.into()),
+        ("last_ms", state.last_ms.into()),
+        ("plans", state.plans.iter().map(plan_object).collect()),
+        ("draft", steps_object(&state.draft)),
+        ("question", state.question.as_ref().map_or(Value::Null, question_object)),
+        ("approvals", state.approvals.iter().map(|a| approval_object(a, session_id)).collect()),
+        ("todo", todo_object(&state.todo)),
+        ("transcript", state.transcript.iter().map(line_object).collect()),
+        ("tools", state.trace.iter().map(trace_object).collect()),
+        ("voice_state", json!({"state": state.voice.word(), "mode": "chained"})),
+        ("ended", state.ended.into()),
+        ("resumed", resumed.into()),
+    ] {
+        payload[name] = value;
+    }
+    Head { session_id, msg_id, at_ms: state.last_ms }.frame("snapshot", payload, Some(state.seq))
+}
+
+fn line_object(line: &Line) -> Value {
+    json!({
+        "seq": line.seq, "timestamp_ms": line.at_ms, "text": line.text, "role": role_word(line.role), "is_partial": false, "item_id": line.item.0,
+        "previous_item_id": null, "for_agent": line.for_agent, "surface": line.surface.word(),
+    })
+}
+
+fn trace_object(trace: &Trace) -> Value {
+    let ended = trace.ended.as_ref().map(|end| json!({"success": end.success, "error_code": end.error_code, "error": end.error}));
+    json!({
+        "call_id": trace.call.0, "tool": trace.tool, "display_name": trace.display,
+        "args_preview": crate::engine::plan::clip(&trace.arguments.to_string(), super::ARGS_PREVIEW_CHARS), "result": ended,
+    })
+}
