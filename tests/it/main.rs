@@ -1,1 +1,3 @@
 //! The one integration binary.
+#[cfg(feature = "gateway")]
+mod doors;
