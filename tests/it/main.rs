@@ -7,3 +7,5 @@ mod voice;
 mod tools;
 #[cfg(feature = "gateway")]
 mod realtime_door;
+#[cfg(feature = "gateway")]
+mod doors;

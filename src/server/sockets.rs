@@ -1,0 +1,90 @@
+//! THE WAY TO `/v1/realtime`: everything before the first event of the protocol. Owns the query, the choice of the
+//! subprotocol and of the conversation, and the socket's limits; what is spoken on the socket is a [`Wire`]'s.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::Extension;
+use futures_util::future::BoxFuture;
+
+use super::auth::REALTIME_PROTOCOL;
+use super::problem::Problem;
+use super::serve::{Knock, Stage, reached};
+use super::{Shared, metrics};
+use crate::session::handle::Handle;
+use crate::session::registry::Which;
+
+/// Read buffer of a socket, in bytes. The default of 128 KiB is what made an idle socket dear.
+pub(super) const READ_BUFFER: usize = 4 * 1024;
+/// Bytes collected before a socket is written to.
+pub(super) const WRITE_BUFFER: usize = 4 * 1024;
+/// Most bytes that wait to be written to a socket: one large message.
+pub(super) const WRITE_MAX: usize = 32 * 1024 * 1024;
+
+/// What the address of a realtime socket says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+pub struct RealtimeQuery {
+    /// `?model=`.
+    pub model: Option<String>,
+    /// `?conversation=`: a conversation's id, or `last`. Without it a new one begins.
+    pub conversation: Option<String>,
+    /// `?intent=` (`transcription`).
+    pub intent: Option<String>,
+    /// `?call_id=`: a side band of a call elsewhere; there are none here.
+    pub call_id: Option<String>,
+}
+
+/// What speaks the realtime protocol on an upgraded socket, until that is closed. Any
+/// `async fn(WebSocket, Handle, RealtimeQuery)` is one.
+pub trait Wire: Send + Sync + 'static {
+    /// Holds the conversation over this socket.
+    fn run(&self, socket: WebSocket, handle: Handle, query: RealtimeQuery) -> BoxFuture<'static, ()>;
+}
+
+impl<F, Running> Wire for F
+where
+    F: Fn(WebSocket, Handle, RealtimeQuery) -> Running + Send + Sync + 'static,
+    Running: Future<Output = ()> + Send + 'static,
+{
+    fn run(&self, socket: WebSocket, handle: Handle, query: RealtimeQuery) -> BoxFuture<'static, ()> { Box::pin(self(socket, handle, query)) }
+}
+
+/// `GET /v1/realtime` and its other paths.
+pub(super) async fn upgrade(
+    State(shared): State<Arc<Shared>>, Query(query): Query<RealtimeQuery>, Extension(knock): Extension<Knock>, upgrade: WebSocketUpgrade,
+) -> Result<Response, Problem> {
+    if query.call_id.is_some() {
+        return Err(Problem::field("call_id", "names a call of another service; this gateway has none"));
+    }
+    let which = match query.conversation.as_deref() {
+        None | Some("new") => Which::New,
+        Some("last") => Which::Last,
+        Some(id) => Which::Id(known_form(id)?),
+    };
+    let handle = shared.doors.conversations.open(which).await?;
+    let (wire, mut stage) = (Arc::clone(&shared.doors.wire), shared.stage.clone());
+    let upgrade = limited(upgrade, shared.doors.limits.realtime_message_max).protocols([REALTIME_PROTOCOL]);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        let _kept = (knock, metrics::realtime_socket());
+        tokio::select! {
+            () = wire.run(socket, handle, query) => {}
+            () = reached(&mut stage, Stage::Over) => {}
+        }
+    }))
+}
+
+/// All limits of a socket. A message is also limited as a frame: a header that claims more ends the socket at once.
+pub(super) fn limited(upgrade: WebSocketUpgrade, message_max: usize) -> WebSocketUpgrade {
+    upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER).max_write_buffer_size(WRITE_MAX)
+        .max_message_size(message_max).max_frame_size(message_max)
+}
+
+/// An id as this gateway could have given it out; anything else is unknown without asking anybody.
+pub(super) fn known_form(id: &str) -> Result<String, Problem> {
+    let fits = !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if fits { Ok(id.to_string()) } else { Err(Problem::new(StatusCode::NOT_FOUND, "unknown_session", "there is no conversation with such an id")) }
+}
