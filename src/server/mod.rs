@@ -1,6 +1,3 @@
-//! THE FRONT DOOR.
-
-pub mod realtime;
 //! THE FRONT DOOR: `/v1/realtime`, the mirror, REST and the page, for whoever may come in. Owns sockets, keys' checks and
 //! the shape of refusals; `cli` opens it with [`serve`]. It decides nothing about a conversation: it hands people's words
 //! and decisions to a [`crate::session::handle::Handle`] and shows what comes back.
@@ -17,6 +14,7 @@ mod mirror;
 mod origin;
 mod page;
 mod problem;
+pub mod realtime;
 mod rest;
 pub mod routes;
 mod serve;

@@ -32,7 +32,7 @@ use crate::engine::tool::{ToolCall, ToolOutcome};
 use crate::media::frame::EAR_FRAME;
 use crate::store::ids;
 use crate::stt::Job;
-use crate::tools::runner::ToolRunner;
+use crate::tools::ToolRunner;
 use crate::tts::{Speech, speakable::speakable};
 
 /// Results that wait for the loop; a full queue makes the tasks wait.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::engine::event::Event;
 use crate::stt::Recogniser;
-use crate::tools::catalogue::Catalogue;
+use crate::tools::Catalogue;
 use crate::tts::Voice;
 
 /// Shared by every conversation of the process.

@@ -1,11 +1,7 @@
-//! The one integration binary: real sockets, real components.
+//! The one integration binary: real sockets, real components, whole conversations.
 
-mod hearing;
-mod voice;
-//! The one integration binary.
-
-mod tools;
-#[cfg(feature = "gateway")]
-mod realtime_door;
-#[cfg(feature = "gateway")]
 mod doors;
+mod hearing;
+mod realtime_door;
+mod tools;
+mod voice;
