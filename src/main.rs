@@ -4,22 +4,59 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use voxgate::cli::models::ModelsCommand;
+use voxgate::cli::{self, setup::{Place, Trouble}};
+use voxgate::config::Flag;
 
+/// Speak with an agent that can do things, and keep the say over what it does.
+///
+/// `voxgate serve` opens a page for your browser; `voxgate talk` uses this machine's microphone. Say "enter plan mode" and
+/// nothing is changed until you approve a plan.
 #[derive(Parser)]
-#[command(name = "voxgate", version, about)]
+#[command(name = "voxgate", version)]
 struct Arguments {
+    /// Configuration file (default: config.toml in the home)
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Agent: commander (built in), or openai for any OpenAI-compatible server
+    #[arg(long, global = true, value_name = "KIND")]
+    agent: Option<String>,
+    /// Root of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1
+    #[arg(long, global = true, value_name = "URL")]
+    base_url: Option<String>,
+    /// Model the agent uses
+    #[arg(long, global = true, value_name = "NAME")]
+    model: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve the page, the mirror, REST and /v1/realtime
+    Serve(cli::serve::ServeArgs),
+    /// Talk over this machine's microphone and speaker, or over WAV files
+    Talk(cli::talk::TalkArgs),
     /// List, bring and check the speech models
     Models {
         #[command(subcommand)]
-        command: ModelsCommand,
+        command: cli::models::ModelsCommand,
     },
+    /// List, show, export and wipe conversations
+    Sessions {
+        #[command(subcommand)]
+        command: cli::sessions::SessionsCommand,
+    },
+    /// List microphones and speakers
+    Devices,
+    /// Say what is missing and the command that mends it
+    Doctor,
+    /// Check the configuration, or print an example
+    Config {
+        #[command(subcommand)]
+        command: cli::config_check::ConfigCommand,
+    },
+    /// Print another link to the page of the gateway that runs
+    Link,
     /// The recogniser's process; started by voxgate itself
     #[cfg(feature = "whisper")]
     #[command(hide = true)]
@@ -27,28 +64,67 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Models { command } => match voxgate::cli::models::run(command, &models_dir()) {
-            Ok(code) => code,
-            Err(error) => {
-                eprintln!("voxgate: {error}");
-                ExitCode::FAILURE
-            }
-        },
-        #[cfg(feature = "whisper")]
-        Command::Recogniser(args) => voxgate::stt::child::run_child(&args, |path| {
-            let checked = voxgate::models::read_checked(path).map_err(|error| error.to_string())?;
-            eprintln!("{} sha256 {} ({})", path.display(), checked.sha256, if checked.pinned { "known" } else { "own file" });
-            Ok(checked.bytes)
-        }),
+    let arguments = Arguments::parse();
+    match run(arguments) {
+        Ok(code) => code,
+        Err(Trouble { code, message }) => {
+            eprintln!("voxgate: {message}");
+            ExitCode::from(code)
+        }
     }
 }
 
-/// `VOXGATE_MODELS`, else `voxgate/models` in the XDG cache.
-fn models_dir() -> PathBuf {
-    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    folder("VOXGATE_MODELS").unwrap_or_else(|| {
-        let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
-        cache.unwrap_or_else(|| PathBuf::from(".cache")).join("voxgate/models")
-    })
+fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
+    let mut flags: Vec<Flag> = [("--agent", "agent.kind", arguments.agent), ("--base-url", "agent.base_url", arguments.base_url), ("--model", "agent.model", arguments.model)]
+        .into_iter().filter_map(|(name, key, value)| flag(name, key, value)).collect();
+    let file = arguments.config.as_deref();
+    match arguments.command {
+        #[cfg(feature = "whisper")]
+        Command::Recogniser(args) => Ok(voxgate::stt::child::run_child(&args, |path| {
+            let checked = voxgate::models::read_checked(path).map_err(|error| error.to_string())?;
+            eprintln!("{} sha256 {} ({})", path.display(), checked.sha256, if checked.pinned { "known" } else { "own file" });
+            Ok(checked.bytes)
+        })),
+        Command::Serve(args) => {
+            flags.extend([flag("--address", "server.address", args.address), flag("--port", "server.port", args.port)].into_iter().flatten());
+            logged(cli::serve::run(Place::find(file, &flags)?))
+        }
+        Command::Talk(args) => {
+            // Doors of a talk are its own; a fixed port would clash with a gateway that serves another home.
+            flags.extend(flag("--port", "server.port", Some(args.port.unwrap_or(0))));
+            logged(cli::talk::run(Place::find(file, &flags)?, args))
+        }
+        Command::Models { command } => {
+            let variables = voxgate::config::environment();
+            let dir = voxgate::config::models_dir(&variables).ok_or_else(|| Trouble::wrong("no folder for models: set VOXGATE_MODELS or HOME"))?;
+            cli::models::run(command, &dir).map_err(Trouble::failed)
+        }
+        Command::Sessions { command } => Ok(cli::sessions::run(command, &Place::find(file, &flags)?.home)),
+        Command::Devices => Ok(cli::devices::run()),
+        Command::Doctor => {
+            let place = Place::find(file, &flags)?;
+            logged(async move { Ok(cli::doctor::run(&place).await) })
+        }
+        Command::Config { command } => {
+            let variables = voxgate::config::environment();
+            let home = voxgate::store::home::Home::find(|name| voxgate::config::variable(&variables, name)).map_err(Trouble::wrong)?;
+            Ok(cli::config_check::run(command, &home, file, &variables, &flags))
+        }
+        Command::Link => {
+            let place = Place::find(file, &flags)?;
+            logged(async move { cli::link::run(&place).await })
+        }
+    }
+}
+
+fn flag(name: &'static str, key: &'static str, value: Option<impl ToString>) -> Option<Flag> {
+    value.map(|v| Flag { name: name.into(), key: key.into(), value: v.to_string() })
+}
+
+fn logged(work: impl Future<Output = Result<ExitCode, Trouble>>) -> Result<ExitCode, Trouble> {
+    cli::setup::start_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    done
 }

@@ -55,6 +55,18 @@ impl MicFile {
         ms_of(self.wav.samples.len() as u64, self.wav.rate_hz)
     }
 
+    /// Its length in samples.
+    pub fn length(&self) -> u64 {
+        self.wav.samples.len() as u64
+    }
+
+    /// The samples from `from` to `to`, as far as there are any.
+    pub fn between(&self, from: u64, to: u64) -> &[i16] {
+        let end = self.wav.samples.len();
+        let clamp = |at: u64| usize::try_from(at).unwrap_or(end).min(end);
+        &self.wav.samples[clamp(from)..clamp(to.max(from))]
+    }
+
     /// The next 20 ms (the last frame is filled up with silence); `None` at the end.
     pub fn next_frame(&mut self) -> Option<Vec<i16>> {
         let length = frame_len(self.wav.rate_hz);

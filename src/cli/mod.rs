@@ -1,5 +1,11 @@
 //! THE COMMANDS. Each a thin file that reads its arguments, calls a room and prints for a person.
 
 pub mod config_check;
+pub mod devices;
+pub mod doctor;
+pub mod link;
 pub mod models;
+pub mod serve;
 pub mod sessions;
+pub mod setup;
+pub mod talk;

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::card::Card;
 use super::clock::{Clock, Stopwatch};
 use super::ear::{EarEnd, Framed};
 use super::handle::{AttachRefused, Command, Declined, Done, LEG_QUEUE, LegPort};
@@ -43,13 +44,13 @@ const TICK: Duration = Duration::from_millis(20);
 const MISSING_SOUND: Duration = Duration::from_millis(160);
 /// A tool holds a file's clock this long; one that takes longer runs beside the conversation.
 const TOOL_HOLD: Duration = Duration::from_millis(250);
+/// Sound that a speaker is given ahead: less tears, more delays a barge-in.
+const SPEAKER_FILL_MS: u64 = 80;
 /// The level of the microphone is shown this often, in frames.
 const LEVEL_EVERY: u32 = 5;
 
 /// What comes back from a task.
 pub(super) enum Deed {
-    /// For the engine as it is.
-    Input(Input),
     /// A segment's sound.
     Sound(Result<Arc<Speech>, String>),
     /// Something of the agent's response.
@@ -97,6 +98,7 @@ pub struct Driver {
     step: Option<(TurnId, AbortHandle)>,
     port: Option<Port>,
     device: Option<String>,
+    card: Option<Card>,
     mirrors: Mirrors,
     tickets: HashMap<Ticket, oneshot::Sender<Result<Done, Declined>>>,
     next_ticket: u64,
@@ -116,7 +118,7 @@ impl Driver {
         let (results_in, results) = mpsc::channel(RESULTS_MAX);
         Self {
             id: id.to_string(), engine, clock: Clock::wall(), mouth: MouthEnd::new(), results, commands, parts, runner, journal, written: true, ear: None, results_in,
-            tasks: JoinSet::new(), step: None, port: None, device: None, mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
+            tasks: JoinSet::new(), step: None, port: None, device: None, card: None, mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
             outstanding: Outstanding::default(), deadline: None, sink: None, frames: 0, failed: None, closing: false, attached,
         }
     }
@@ -146,7 +148,8 @@ impl Driver {
                 command = self.commands.recv() => match command { Some(command) => self.command(command), None => break },
                 Some(deed) = self.results.recv() => self.deed(deed),
                 message = Self::from_port(&mut self.port) => self.leg_input(message),
-                _ = tick.tick(), if self.port.is_some() => self.tick(),
+                sound = Self::from_card(&mut self.card) => self.sound_in(&sound),
+                _ = tick.tick(), if self.port.is_some() || self.card.is_some() => self.tick(),
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => self.input(Input::Tick),
             }
             self.after();
@@ -161,10 +164,42 @@ impl Driver {
         }
     }
 
+    async fn from_card(card: &mut Option<Card>) -> Vec<i16> {
+        match card {
+            Some(card) => card.mic.next_frame().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Holds the conversation over this machine's microphone and speaker, until it is closed.
+    pub async fn run_card(mut self, card: Card) {
+        self.attach_device("the microphone of this machine", card.mic.rate_hz(), card.speaker.rate_hz());
+        self.card = Some(card);
+        self.run().await;
+    }
+
+    /// Keeps the speaker fed, and says what happens to the devices.
+    fn feed_card(&mut self) {
+        let Some(card) = &mut self.card else { return };
+        let trouble = card.mic.trouble().or_else(|| card.speaker.trouble());
+        let mut sound = Vec::new();
+        while card.speaker.fill_ms() < SPEAKER_FILL_MS {
+            sound.clear();
+            self.mouth.pull(crate::media::frame::frame_len(card.speaker.rate_hz()), &mut sound);
+            if card.speaker.write(&sound) < sound.len() {
+                break;
+            }
+        }
+        if let Some(message) = trouble {
+            self.input(Input::Notice { code: "device".into(), message });
+        }
+    }
+
     /// Ends: the tasks of this conversation end with it.
     pub(super) async fn finish(&mut self) {
         self.mouth.tell(LegOutput::Closed { reason: "the conversation was closed".into() });
         self.tasks.shutdown().await;
+        self.journal.settle();
     }
 
     /// Takes what is ready from tasks and doors without waiting. Answers whether there was anything.
@@ -377,7 +412,6 @@ impl Driver {
 
     fn deed(&mut self, deed: Deed) {
         match deed {
-            Deed::Input(input) => self.input(input),
             Deed::Sound(made) => self.sound_made(made),
             Deed::Heard(utterance, to_ms, result) => {
                 self.outstanding.recognitions = self.outstanding.recognitions.saturating_sub(1);
@@ -429,6 +463,7 @@ impl Driver {
     }
 
     fn tick(&mut self) {
+        self.feed_card();
         let missing = self.port.as_ref().is_some_and(|p| p.spec.hears && p.last_sound.elapsed() > MISSING_SOUND);
         if missing && self.engine.hears_somebody() {
             self.sound_in(&[0; EAR_FRAME]);
@@ -485,6 +520,7 @@ impl Driver {
                 }
             }
             Command::Attach(spec, reply) => self.attach(spec, reply),
+            Command::Autonomy(level) => self.input(Input::Autonomy(level)),
             Command::Close(reason) => {
                 self.input(Input::End { reason });
                 self.closing = true;

@@ -99,6 +99,8 @@ pub enum Command {
     Subscribe(Option<u64>, oneshot::Sender<Subscription>),
     /// A leg wants to attach.
     Attach(LegSpec, oneshot::Sender<Result<LegPort, AttachRefused>>),
+    /// The global autonomy level has changed.
+    Autonomy(crate::engine::mode::Autonomy),
     /// End the conversation's task (the log stays).
     Close(String),
 }
@@ -159,6 +161,11 @@ impl Handle {
     /// [`AttachRefused`].
     pub async fn attach(&self, spec: LegSpec) -> Result<LegPort, AttachRefused> {
         self.ask(|reply| Command::Attach(spec, reply)).await.unwrap_or(Err(AttachRefused::Gone))
+    }
+
+    /// Says that the global autonomy level has changed.
+    pub async fn autonomy(&self, level: crate::engine::mode::Autonomy) {
+        let _ = self.commands.send(Command::Autonomy(level)).await;
     }
 
     /// Asks the driver to stop; it writes what it has and ends.

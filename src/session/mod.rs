@@ -6,8 +6,10 @@
 pub mod clock;
 pub mod driver;
 mod ear;
+pub mod card;
 pub mod file;
 pub mod handle;
+pub mod hub;
 pub mod leg;
 mod mirrors;
 mod mouth;

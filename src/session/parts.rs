@@ -30,6 +30,8 @@ pub trait Journal: Send {
     /// # Errors
     /// A sentence about why it could not be kept.
     fn append(&mut self, event: &Event) -> Result<(), String>;
+    /// Nothing more comes for a while: what waits is written.
+    fn settle(&mut self) {}
     /// Says whether events outlive the process.
     fn lasts(&self) -> bool { true }
 }

@@ -79,8 +79,6 @@ impl Mouth {
 
     pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
 
-    pub(super) fn speaks_for(&self, turn: TurnId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Agent(turn)) }
-}
 
 impl Engine {
     /// The gateway says something of its own.

@@ -1,0 +1,260 @@
+//! What every command that holds conversations needs: the home, the configuration, the trades and the doors, put together once.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use crate::agent::{self, Agent};
+use crate::config::{self, Config, Flag, Persist, VoiceExit};
+use crate::engine::grammar::{Class, phrase_table};
+use crate::engine::mode::Posture;
+use crate::engine::session::EngineConfig;
+use crate::engine::turn::EarSettings;
+use crate::models;
+use crate::server::auth::Keys as DoorKeys;
+use crate::server::{Doors, realtime, sockets};
+use crate::session::hub::{Hub, HubConfig};
+use crate::session::parts::Parts;
+use crate::store::home::{Home, HomeLock};
+use crate::store::keys::{Grade, Keys};
+use crate::store::log::Sessions;
+use crate::store::settings::Settings;
+use crate::store::todo::TodoMirror;
+use crate::stt::{self, PoolConfig, Recogniser};
+use crate::tools::{BuiltinContext, Catalogue};
+use crate::tts::{self, Voice, VoiceSettings, cache::Cached};
+
+/// Why a command cannot start. Its text is for a person; `code` is the process's exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Trouble {
+    /// 1: something failed. 2: arguments, configuration or input are wrong.
+    pub code: u8,
+    /// What to read.
+    pub message: String,
+}
+
+impl Trouble {
+    /// Something failed.
+    pub fn failed(message: impl ToString) -> Self { Self { code: 1, message: message.to_string() } }
+    /// Something given is wrong.
+    pub fn wrong(message: impl ToString) -> Self { Self { code: 2, message: message.to_string() } }
+}
+
+/// Variables, home and configuration.
+pub struct Place {
+    /// The process's variables.
+    pub variables: Vec<(String, String)>,
+    /// Where everything lies.
+    pub home: Home,
+    /// What holds.
+    pub config: Config,
+    /// Where the weights lie.
+    pub models: PathBuf,
+}
+
+impl Place {
+    /// Reads variables and configuration; every mistake at once.
+    ///
+    /// # Errors
+    /// [`Trouble`] with exit code 2.
+    pub fn find(file: Option<&Path>, flags: &[Flag]) -> Result<Place, Trouble> {
+        let variables = config::environment();
+        let home = Home::find(|name| config::variable(&variables, name)).map_err(Trouble::wrong)?;
+        let default = home.config_file();
+        let config = Config::load(file.unwrap_or(&default), file.is_none(), &variables, flags).map_err(Trouble::wrong)?;
+        let models = config::models_dir(&variables).ok_or_else(|| Trouble::wrong("no folder for models: set VOXGATE_MODELS or HOME"))?;
+        Ok(Place { variables, home, config, models })
+    }
+
+    /// Makes the home's folders and takes it for this process.
+    ///
+    /// # Errors
+    /// [`Trouble`]: another process has it (and who), or the disk refuses.
+    pub fn hold(&self, what: &str) -> Result<HomeLock, Trouble> {
+        self.home.create().map_err(Trouble::failed)?;
+        HomeLock::take(&self.home, what).map_err(Trouble::failed)
+    }
+
+    /// The model file that is configured, checked to be there.
+    ///
+    /// # Errors
+    /// [`Trouble`] that names the command which brings it.
+    pub fn listener_model(&self) -> Result<PathBuf, Trouble> {
+        let name = &self.config.stt.model;
+        if name.contains('/') || name.ends_with(".bin") {
+            let path = PathBuf::from(name);
+            return if path.is_file() { Ok(path) } else { Err(Trouble::failed(format!("stt.model: there is no file {name}"))) };
+        }
+        models::Store::new(&self.models).and_then(|s| s.main_file(name)).map_err(Trouble::failed)
+    }
+
+    /// Everything that can be done, by manifest.
+    ///
+    /// # Errors
+    /// [`Trouble`] with every mistake in every manifest.
+    pub fn catalogue(&self) -> Result<Catalogue, Trouble> {
+        let dir = self.home.tools_dir();
+        Catalogue::load(true, dir.is_dir().then_some(dir.as_path()))
+            .map_err(|errors| Trouble::wrong(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))
+    }
+
+    /// Starts ears, voice and agent.
+    ///
+    /// # Errors
+    /// [`Trouble`] that says what is missing and what mends it.
+    pub async fn parts(&self) -> Result<Parts, Trouble> {
+        let catalogue = self.catalogue()?;
+        let agent = self.agent(&catalogue)?;
+        let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
+        Ok(Parts { recogniser, language: self.config.stt.language.clone(), voice, agent, catalogue })
+    }
+
+    async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
+        let settings = match self.config.stt.kind.as_str() {
+            "scripted" => stt::Settings::Scripted(Vec::new()),
+            _ => {
+                let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
+                let table = phrase_table();
+                // A phrase is followed only as far below the free transcript as it could still count, so that hearing stays quick.
+                let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
+                let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
+                let phrases = table.into_iter().map(|s| s.phrase).collect();
+                let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
+                stt::Settings::Whisper(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
+            }
+        };
+        stt::start(settings).await.map_err(Trouble::failed)
+    }
+
+    async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
+        let kind = self.config.tts.kind.clone();
+        let store = models::Store::new(&self.models).map_err(Trouble::failed)?;
+        let model_dir = if kind == models::DEFAULT_VOICE {
+            let file = store.main_file(models::DEFAULT_VOICE).map_err(Trouble::failed)?;
+            file.parent().map(Path::to_path_buf).unwrap_or_default()
+        } else {
+            PathBuf::new()
+        };
+        let settings = VoiceSettings { model_dir, voice: String::new(), speed: self.config.tts.speed };
+        let opened = tokio::task::spawn_blocking(move || tts::open(&kind, &settings)).await.map_err(Trouble::failed)?;
+        Ok(Arc::new(Cached::new(opened.map_err(Trouble::failed)?)))
+    }
+
+    /// The agent that is configured.
+    ///
+    /// # Errors
+    /// [`Trouble`] when its settings cannot work.
+    pub fn agent(&self, catalogue: &Catalogue) -> Result<Arc<dyn Agent>, Trouble> {
+        if self.config.agent.kind == agent::openai::NAME {
+            return Ok(Arc::new(self.openai()?));
+        }
+        Ok(Arc::new(agent::commander::Commander::new(catalogue.sentences().to_vec())))
+    }
+
+    /// The language model's client, as configured.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn openai(&self) -> Result<agent::openai::OpenAi, Trouble> {
+        let mut settings = agent::openai::Settings::new(self.config.agent.url(), &self.config.agent.model);
+        settings.api_key = self.config.agent.api_key.as_ref().map(|k| k.expose().to_string());
+        agent::openai::OpenAi::new(settings).map_err(Trouble::wrong)
+    }
+
+    /// The hub of all conversations of this home.
+    pub fn hub(&self, parts: Parts) -> Hub {
+        let (settings, told) = Settings::load(&self.home);
+        let (todos, told_todos) = TodoMirror::load(&self.home);
+        told.iter().chain(told_todos.iter()).for_each(|t| tracing::warn!("{t}"));
+        let listen = &self.config.listen;
+        let ear = EarSettings {
+            on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
+            loosen_silence_ms: listen.consent_silence_ms.into(), ..EarSettings::default()
+        };
+        let engine = EngineConfig {
+            ear, autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
+            start_in_plan: self.config.start_posture() == Posture::Plan, instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
+        };
+        Hub::new(HubConfig {
+            parts, engine, settings, todos,
+            builtins: BuiltinContext { notes_dir: self.home.notes_dir(), files_root: self.config.tools.files_root.clone() },
+            sessions: Sessions::of(&self.home).with_cap(u64::from(self.config.limits.log_mib) << 20),
+            most: self.config.limits.sessions as usize, keep_plan: self.config.plan.persist == Persist::Log,
+        })
+    }
+
+    /// Opens the listening socket.
+    ///
+    /// # Errors
+    /// [`Trouble`] that says who has the port, as far as that is known, and what to do.
+    pub async fn listen(&self) -> Result<TcpListener, Trouble> {
+        let server = &self.config.server;
+        let host = if server.address == "localhost" { "127.0.0.1" } else { &server.address };
+        let address: SocketAddr = match host.parse() {
+            Ok(ip) => SocketAddr::new(ip, server.port),
+            Err(_) => return Err(Trouble::wrong(format!("server.address: {host} is no IP address"))),
+        };
+        if !address.ip().is_loopback() {
+            return Err(Trouble::wrong(format!("server.address: {host} can be reached from elsewhere and there is no TLS yet; use 127.0.0.1 and a tunnel")));
+        }
+        TcpListener::bind(address).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => Trouble::failed(format!("port {} of {host} is taken by another program; choose one with --port N, or --port 0 for any free one", server.port)),
+            _ => Trouble::failed(format!("{address} cannot be listened on: {error}")),
+        })
+    }
+
+    /// The doors over a hub.
+    ///
+    /// # Errors
+    /// [`Trouble`] when the keys cannot be read or made.
+    pub fn doors(&self, hub: Arc<Hub>, metrics: Option<metrics_exporter_prometheus::PrometheusHandle>) -> Result<Doors, Trouble> {
+        let keys = Keys::load_or_create(&self.home).map_err(Trouble::failed)?;
+        let mut doors = Doors::new(hub, Arc::new(FileKeys(keys)), Arc::new(speak_realtime));
+        doors.metrics = metrics;
+        doors.models = vec!["voxgate".into()];
+        doors.hosts = self.config.server.allowed_hosts.clone();
+        doors.origins = self.config.server.allowed_origins.clone();
+        doors.limits.connections = self.config.limits.clients as usize;
+        doors.limits.realtime_message_max = realtime::MESSAGE_MAX.max(doors.limits.realtime_message_max);
+        Ok(doors)
+    }
+}
+
+async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {
+    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation }).await;
+}
+
+/// The keys of the home, as the doors ask for them.
+struct FileKeys(Keys);
+
+impl DoorKeys for FileKeys {
+    fn operator(&self, presented: &[u8]) -> bool { self.grade(presented) == Some(Grade::Operator) }
+    fn client(&self, presented: &[u8]) -> bool { self.grade(presented) == Some(Grade::Client) }
+}
+
+impl FileKeys {
+    fn grade(&self, presented: &[u8]) -> Option<Grade> { std::str::from_utf8(presented).ok().and_then(|key| self.0.grade(key)) }
+}
+
+/// Logs go to stderr, as `RUST_LOG` says; warnings alone where it says nothing.
+pub fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// Counts for `/metrics`; `None` when another recorder is there already.
+pub fn start_metrics() -> Option<metrics_exporter_prometheus::PrometheusHandle> {
+    metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().ok()
+}
+
+/// Ends on Ctrl-C or a polite kill.
+pub async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => tokio::select! { _ = tokio::signal::ctrl_c() => {}, _ = terminate.recv() => {} },
+        Err(_) => { let _ = tokio::signal::ctrl_c().await; }
+    }
+}

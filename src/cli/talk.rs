@@ -1,0 +1,177 @@
+//! `voxgate talk`: a conversation over this machine's microphone and speaker, or over files.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use clap::{Args, ValueEnum};
+
+use super::serve::Opened;
+use super::setup::{Place, Trouble, start_metrics, told_to_stop};
+use crate::audio::wav_file::{MicFile, SpeakerFile};
+use crate::session::driver::Driver;
+use crate::session::file::{FileDevice, FileRun, Pace};
+use crate::session::hub::Hub;
+use crate::session::registry::Which;
+
+/// How to talk.
+#[derive(Args, Clone, Debug)]
+pub struct TalkArgs {
+    /// Microphone: a WAV file, or a device's name (default: the system's)
+    #[arg(long, value_name = "FILE|NAME")]
+    pub mic: Option<String>,
+    /// Speaker: a WAV file to write, or a device's name (default: the system's)
+    #[arg(long, value_name = "FILE|NAME")]
+    pub speaker: Option<String>,
+    /// Write every event here, a JSON line each
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// With a file as microphone: never ahead of the wall, or as fast as the machine can
+    #[arg(long, value_enum, default_value = "real")]
+    pub pace: PaceArg,
+    /// With a file as microphone: let its clock run on while something is being worked on (for latency figures)
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Begin a new conversation instead of going on with the last one
+    #[arg(long)]
+    pub new: bool,
+    /// Port of the doors that are opened beside; 0 picks a free one
+    #[arg(long)]
+    pub port: Option<u16>,
+}
+
+/// See [`Pace`].
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PaceArg {
+    /// Never ahead of the wall.
+    Real,
+    /// As fast as the machine can.
+    Fast,
+}
+
+/// Talks until the input is used up or it is told to stop.
+///
+/// # Errors
+/// [`Trouble`]: exit code 2 for wrong files or arguments, 1 for what failed on the way.
+pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
+    let files = FileEnds::open(&args)?;
+    let mut lock = place.hold("talk")?;
+    let listener = place.listen().await?;
+    let metrics = start_metrics();
+    eprintln!("voxgate: loading the recogniser and the voice");
+    let hub: Arc<Hub> = Arc::new(place.hub(place.parts().await?));
+    let opened = Opened::open(listener, place.doors(hub.clone(), metrics)?)?;
+    lock.set_address(&opened.url).map_err(Trouble::failed)?;
+    eprintln!("voxgate: the chat of this conversation is at {}", opened.page);
+    let (driver, handle) = hub.make(if args.new { Which::New } else { Which::Last }).map_err(Trouble::failed)?;
+    let (driver, events) = with_events(driver, args.events.as_deref())?;
+    let held = match files {
+        Some(files) => run_files(driver, files, &args).await,
+        None => {
+            let card = cards(&args).await?;
+            eprintln!("voxgate: speak; \"what can I say\" lists the commands; Ctrl-C ends");
+            tokio::select! {
+                () = driver.run_card(card) => {}
+                () = async { told_to_stop().await; handle.close("the person at the microphone has left").await; std::future::pending::<()>().await } => {}
+            }
+            Ok(())
+        }
+    };
+    hub.close("the conversation over the microphone has ended").await;
+    opened.close().await;
+    if let Some(events) = events {
+        events.finish()?;
+    }
+    held.map(|()| ExitCode::SUCCESS).map_err(Trouble::failed)
+}
+
+struct FileEnds {
+    mic: MicFile,
+    speaker: Option<SpeakerFile>,
+}
+
+fn is_file(name: &str) -> bool { name.ends_with(".wav") || name.ends_with(".WAV") || Path::new(name).is_file() || name.contains('/') }
+
+impl FileEnds {
+    fn open(args: &TalkArgs) -> Result<Option<FileEnds>, Trouble> {
+        let Some(mic) = args.mic.as_deref().filter(|m| is_file(m)) else {
+            return match args.speaker.as_deref().filter(|s| is_file(s)) {
+                Some(_) => Err(Trouble::wrong("--speaker FILE goes with --mic FILE: both then run on the microphone file's clock")),
+                None => Ok(None),
+            };
+        };
+        let mic = MicFile::open(Path::new(mic)).map_err(Trouble::wrong)?;
+        mic.notes().iter().for_each(|note| eprintln!("voxgate: {note}"));
+        let speaker = match args.speaker.as_deref() {
+            Some(path) => Some(SpeakerFile::create(Path::new(path), mic.rate_hz()).map_err(Trouble::wrong)?),
+            None => None,
+        };
+        Ok(Some(FileEnds { mic, speaker }))
+    }
+}
+
+impl FileDevice for FileEnds {
+    fn rate_hz(&self) -> u32 { self.mic.rate_hz() }
+    fn microphone(&mut self, from: u64, to: u64) -> Vec<i16> { self.mic.between(from, to).to_vec() }
+    fn length(&self) -> u64 { self.mic.length() }
+    fn speaker(&mut self, samples: &[i16]) -> Result<(), String> {
+        self.speaker.as_mut().map_or(Ok(()), |s| s.write(samples).map_err(|e| e.to_string()))
+    }
+}
+
+async fn run_files(driver: Driver, mut files: FileEnds, args: &TalkArgs) -> Result<(), String> {
+    let pace = match args.pace { PaceArg::Real => Pace::Real, PaceArg::Fast => Pace::Fast };
+    let held = driver.run_file(&mut files, FileRun { pace, stand_still: !args.no_wait }).await;
+    let closed = files.speaker.map_or(Ok(()), |s| s.close().map_err(|e| e.to_string()));
+    held.and(closed)
+}
+
+#[cfg(feature = "devices")]
+async fn cards(args: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
+    use crate::audio::device;
+    let (mic, speaker) = (args.mic.clone(), args.speaker.clone());
+    tokio::task::spawn_blocking(move || {
+        let mic = device::open_input(mic.as_deref()).map_err(Trouble::failed)?;
+        let speaker = device::open_output(speaker.as_deref()).map_err(Trouble::failed)?;
+        eprintln!("voxgate: microphone {}, speaker {}", mic.name(), speaker.name());
+        Ok(crate::session::card::Card { mic: Box::new(mic), speaker: Box::new(speaker) })
+    }).await.map_err(Trouble::failed)?
+}
+
+#[cfg(not(feature = "devices"))]
+async fn cards(_: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
+    Err(Trouble::failed("this build has no sound devices; use --mic FILE.wav and --speaker FILE.wav"))
+}
+
+/// The events file, shared with the driver that writes to it.
+struct EventsFile {
+    path: PathBuf,
+    writer: Arc<Mutex<(BufWriter<File>, Option<std::io::Error>)>>,
+}
+
+impl EventsFile {
+    fn finish(self) -> Result<(), Trouble> {
+        let mut writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let flushed = writer.0.flush();
+        match writer.1.take().map_or(flushed, Err) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Trouble::failed(format!("{} could not be written: {error}", self.path.display()))),
+        }
+    }
+}
+
+fn with_events(driver: Driver, path: Option<&Path>) -> Result<(Driver, Option<EventsFile>), Trouble> {
+    let Some(path) = path else { return Ok((driver, None)) };
+    let file = File::create(path).map_err(|e| Trouble::wrong(format!("--events {}: {e}", path.display())))?;
+    let writer = Arc::new(Mutex::new((BufWriter::new(file), None)));
+    let ours = EventsFile { path: path.to_path_buf(), writer: writer.clone() };
+    let sink = Box::new(move |line: &str| {
+        let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Err(error) = writeln!(writer.0, "{line}").and_then(|()| writer.0.flush()) {
+            writer.1 = Some(error);
+        }
+    });
+    Ok((driver.with_sink(sink), Some(ours)))
+}
