@@ -236,12 +236,16 @@ async fn the_end_of_a_conversation_and_of_the_server_are_told() {
     world.fake.open(Which::Id("s1".into())).await.unwrap().close("the test is over").await;
     assert_eq!(next(&mut ended).await["type"], "session_end");
     assert_eq!(close_code(&mut ended).await, 1000);
-    // A client that closes gets its close back.
-    let mut leaving = mirror(world.address, "/v1/sessions/s2/events").await;
-    next(&mut leaving).await;
-    leaving.close(None).await.unwrap();
-    assert!(matches!(leaving.next().await, Some(Ok(Message::Close(_)))), "a clean close");
-    assert!(leaving.next().await.is_none());
+    // A client that closes gets its close back, in the middle of talk too.
+    for n in 0..50 {
+        let mut leaving = mirror(world.address, "/v1/sessions/s2/events").await;
+        next(&mut leaving).await;
+        send(&mut left, &json!({"type": "chat", "payload": {"text": format!("talk {n}")}})).await;
+        send(&mut left, &json!({"type": "chat", "payload": {"text": "and more"}})).await;
+        leaving.close(None).await.unwrap();
+        let rest: Vec<_> = leaving.collect().await;
+        assert!(rest.iter().all(Result::is_ok) && matches!(rest.last(), Some(Ok(Message::Close(_)))), "{n}: {rest:?}");
+    }
     world.ask_to_stop();
     assert_eq!(close_code(&mut left).await, 1001);
     world.stop().await;
