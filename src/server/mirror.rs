@@ -162,8 +162,12 @@ impl Mirror {
             Some(Ok(Message::Binary(bytes))) if bytes.len() > self.limits.mirror_message_max => Err(End::Oversize),
             Some(Ok(Message::Text(text))) => self.answer(&text).await,
             Some(Ok(Message::Binary(_))) => self.ack(None, false, "not_text", "messages are JSON texts").await,
-            // Pongs were sent by the socket itself. After a close only the end of the stream is waited for.
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_))) => Ok(()),
+            // The socket answers pings and closes by itself, while it is read: nothing may be sent after a close.
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+            Some(Ok(Message::Close(_))) => {
+                let _ = timeout(GOODBYE, self.read_out()).await;
+                Err(End::Left)
+            }
             Some(Err(error)) => Err(of_error(&error)),
         }
     }
@@ -212,6 +216,9 @@ impl Mirror {
         }
     }
 
+    /// To the end of the stream.
+    async fn read_out(&mut self) { while let Some(Ok(_)) = self.socket.recv().await {} }
+
     /// Says why, and reads on until the other end has closed too: a socket dropped before that ends uncleanly.
     async fn leave(mut self, end: End) {
         if let Some(reason) = end.evicted() {
@@ -221,7 +228,7 @@ impl Mirror {
         let Some((code, reason)) = end.close() else { return };
         let goodbye = async {
             self.socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await.ok()?;
-            while let Some(Ok(_)) = self.socket.recv().await {}
+            self.read_out().await;
             if end == End::Oversize || end == End::Broken {
                 // The rest of what it sent lies unread; a connection dropped now would take the close frame with it.
                 tokio::time::sleep(GOODBYE).await;

@@ -1,5 +1,5 @@
 //! THE FRONT DOOR: `/v1/realtime`, the mirror, REST and the page, for whoever may come in. Owns sockets, keys' checks and
-//! the shape of refusals; `cli` opens it with [`serve`]. It decides nothing about a conversation: it hands people's words
+//! the shape of refusals; `cli` opens it with [`crate::server::serve()`]. It decides nothing about a conversation: it hands people's words
 //! and decisions to a [`crate::session::handle::Handle`] and shows what comes back.
 //!
 //! The way of a request: `serve` (a place, time limits) -> `routes` (Host, Origin, then the route's grade by `auth`) ->
@@ -50,7 +50,8 @@ pub struct Limits {
     pub body_max: usize,
     /// Largest message of a mirror's client, in bytes.
     pub mirror_message_max: usize,
-    /// Largest message of a realtime client, in bytes (the protocol allows 15 MiB of base64 in one append).
+    /// Largest message of a realtime client that is read at all, in bytes: the protocol allows 15 MiB of base64 in one
+    /// append, and the wire wants to read what is a little too large in order to refuse it with words.
     pub realtime_message_max: usize,
     /// Between two pings on a mirror's socket.
     pub ping: Duration,
@@ -70,7 +71,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(5),
             body_max: 64 * 1024,
             mirror_message_max: 64 * 1024,
-            realtime_message_max: 16 * 1024 * 1024,
+            realtime_message_max: 24 * 1024 * 1024,
             ping: Duration::from_secs(15),
             silence: Duration::from_secs(45),
             send_timeout: Duration::from_secs(5),

@@ -25,17 +25,22 @@ pub(super) const WRITE_BUFFER: usize = 4 * 1024;
 /// Most bytes that wait to be written to a socket: one large message.
 pub(super) const WRITE_MAX: usize = 32 * 1024 * 1024;
 
-/// What the address of a realtime socket says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+/// What the address of a realtime socket says, for the [`Wire`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealtimeQuery {
-    /// `?model=`.
+    /// `?model=`, as clients insist on naming one.
     pub model: Option<String>,
-    /// `?conversation=`: a conversation's id, or `last`. Without it a new one begins.
+    /// `?conversation=`: the conversation to join, or `last`. Already opened when the wire gets it.
     pub conversation: Option<String>,
-    /// `?intent=` (`transcription`).
-    pub intent: Option<String>,
-    /// `?call_id=`: a side band of a call elsewhere; there are none here.
-    pub call_id: Option<String>,
+}
+
+/// The address as it is read here.
+#[derive(serde::Deserialize)]
+pub(super) struct Address {
+    model: Option<String>,
+    conversation: Option<String>,
+    /// A side band of a call elsewhere; there are none here.
+    call_id: Option<String>,
 }
 
 /// What speaks the realtime protocol on an upgraded socket, until that is closed. Any
@@ -55,17 +60,18 @@ where
 
 /// `GET /v1/realtime` and its other paths.
 pub(super) async fn upgrade(
-    State(shared): State<Arc<Shared>>, Query(query): Query<RealtimeQuery>, Extension(knock): Extension<Knock>, upgrade: WebSocketUpgrade,
+    State(shared): State<Arc<Shared>>, Query(address): Query<Address>, Extension(knock): Extension<Knock>, upgrade: WebSocketUpgrade,
 ) -> Result<Response, Problem> {
-    if query.call_id.is_some() {
+    if address.call_id.is_some() {
         return Err(Problem::field("call_id", "names a call of another service; this gateway has none"));
     }
-    let which = match query.conversation.as_deref() {
+    let which = match address.conversation.as_deref() {
         None | Some("new") => Which::New,
         Some("last") => Which::Last,
         Some(id) => Which::Id(known_form(id)?),
     };
     let handle = shared.doors.conversations.open(which).await?;
+    let query = RealtimeQuery { model: address.model, conversation: address.conversation };
     let (wire, mut stage) = (Arc::clone(&shared.doors.wire), shared.stage.clone());
     let upgrade = limited(upgrade, shared.doors.limits.realtime_message_max).protocols([REALTIME_PROTOCOL]);
     Ok(upgrade.on_upgrade(move |socket| async move {

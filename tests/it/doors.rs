@@ -5,3 +5,4 @@ mod http;
 mod mirror;
 mod refusals;
 mod rest;
+mod weight;

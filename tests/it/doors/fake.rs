@@ -48,7 +48,7 @@ impl Driver {
                 Command::Chat(door, text, reply) => {
                     let surface = door.decide(Decide::StopTurn, "").by().surface;
                     self.seen.lock().unwrap().push((surface, format!("chat {text}")));
-                    if text == "flood" { self.flood() } else { self.say(&text, surface) }
+                    if text == "flood" { self.flood().await } else { self.say(&text, surface) }
                     let _ = reply.send(Ok(Done { code: "queued", message: "it will be answered".into() }));
                 }
                 Command::Snapshot(reply) => { let _ = reply.send(self.state.clone()); }
@@ -77,8 +77,11 @@ impl Driver {
     }
 
     /// 400 frames of 64 KiB in one go: more than any queue and any socket buffer holds.
-    fn flood(&mut self) {
-        for _ in 0..400 { self.say(&"x".repeat(64 * 1024), Surface::Chat); }
+    async fn flood(&mut self) {
+        for _ in 0..400 {
+            self.say(&"x".repeat(64 * 1024), Surface::Chat);
+            tokio::task::yield_now().await;
+        }
     }
 
     fn subscribe(&mut self, since: Option<u64>, reply: oneshot::Sender<Subscription>) {

@@ -46,14 +46,21 @@ pub async fn raw(address: SocketAddr, method: &str, path: &str, headers: &[Strin
     Answer { status, head: head.into(), body: body.into() }
 }
 
-/// To the end of the stream, or of the head where it is an upgrade.
+/// To the end of the answer: of its head where it is an upgrade, of its body where its length is told, else of the stream.
 async fn read_answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {
     let mut buffer = [0u8; 16 * 1024];
     loop {
         let n = stream.read(&mut buffer).await?;
         bytes.extend_from_slice(&buffer[..n]);
-        if n == 0 || (bytes.starts_with(b"HTTP/1.1 101") && bytes.windows(4).any(|w| w == b"\r\n\r\n")) { return Ok(()) }
+        if n == 0 || is_whole(bytes) { return Ok(()) }
     }
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).and_then(|text| text.parse::<usize>().ok());
+    head.starts_with("http/1.1 101") || length.is_some_and(|length| bytes.len() >= end + 4 + length)
 }
 
 pub fn host(address: SocketAddr) -> String { format!("host: {address}") }

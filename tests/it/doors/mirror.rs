@@ -54,6 +54,33 @@ async fn it_goes_on_where_it_was() {
     world.stop().await;
 }
 
+/// W9: 200 disconnections at odd places, while somebody talks: no gap, no duplicate, and the state at the end is the server's.
+#[tokio::test]
+async fn two_hundred_disconnections_lose_nothing() {
+    let world = World::start().await;
+    let mut talker = mirror(world.address, S1).await;
+    let (mut seq, mut chance) = (5u64, 7u32);
+    for n in 0..200 {
+        chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        for _ in 0..chance >> 30 { send(&mut talker, &json!({"type": "chat", "payload": {"text": format!("line {n}")}})).await }
+        let mut socket = mirror(world.address, &format!("{S1}?since={seq}")).await;
+        let shot = next(&mut socket).await;
+        assert_eq!(shot["payload"]["resumed"], true);
+        let there = shot["payload"]["seq"].as_u64().unwrap();
+        let stop_at = seq + (there - seq) * u64::from(chance >> 16 & 3) / 3;
+        while seq < stop_at {
+            assert_eq!(next(&mut socket).await["seq"], seq + 1);
+            seq += 1;
+        }
+    }
+    let mut last = mirror(world.address, &format!("{S1}?since={seq}")).await;
+    let there = next(&mut last).await["payload"]["seq"].as_u64().unwrap();
+    while seq < there { seq += 1; assert_eq!(next(&mut last).await["seq"], seq) }
+    assert_eq!(ask(world.address, "GET", "/v1/sessions/s1", "").await.json()["seq"], seq);
+    assert!(seq > 200, "{seq}");
+    world.stop().await;
+}
+
 #[tokio::test]
 async fn every_message_is_answered_once() {
     let world = World::start().await;
@@ -147,24 +174,27 @@ async fn who_does_not_read_is_let_go() {
     let (mut flooder, mut other) = (mirror(world.address, S1).await, mirror(world.address, "/v1/sessions/s2/events").await);
     next(&mut other).await;
     send(&mut flooder, &json!({"type": "chat", "payload": {"text": "flood"}})).await;
-    let mut worst = Duration::ZERO;
-    for n in 0..20 {
+    let mut delays = Vec::new();
+    for n in 0..60 {
         let sent = Instant::now();
         send(&mut other, &json!({"type": "chat", "msg_id": n.to_string(), "payload": {"text": "still there"}})).await;
         next_of(&mut other, "ack").await;
-        worst = worst.max(sent.elapsed());
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        delays.push(sent.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("slowest ack beside ten stuck mirrors: {worst:?}");
-    assert!(worst < Duration::from_millis(500), "{worst:?}");
+    delays.sort();
+    println!("ack beside ten stuck mirrors: median {:?}, slowest {:?}", delays[30], delays[59]);
+    // Room for a loaded machine; what must not happen is a wait for the stuck ones, which take 500 ms each.
+    assert!(delays[30] < Duration::from_millis(50) && delays[59] < Duration::from_millis(400), "{delays:?}");
     // The one that reads, only too late, gets its reason.
     assert_eq!(close_code(&mut flooder).await, 1013);
-    // Their places are free again: nothing of them stays.
+    // Their tasks have ended although their sockets are open: nothing is left to wait for.
     tokio::time::sleep(Duration::from_secs(3)).await;
+    drop(other);
     let began = Instant::now();
-    drop(stuck);
     world.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    drop(stuck);
 }
 
 /// W8: a peer that is silent, pongs too, is gone.
@@ -206,12 +236,16 @@ async fn the_end_of_a_conversation_and_of_the_server_are_told() {
     world.fake.open(Which::Id("s1".into())).await.unwrap().close("the test is over").await;
     assert_eq!(next(&mut ended).await["type"], "session_end");
     assert_eq!(close_code(&mut ended).await, 1000);
-    // A client that closes gets its close back.
-    let mut leaving = mirror(world.address, "/v1/sessions/s2/events").await;
-    next(&mut leaving).await;
-    leaving.close(None).await.unwrap();
-    assert!(matches!(leaving.next().await, Some(Ok(Message::Close(_)))), "a clean close");
-    assert!(leaving.next().await.is_none());
+    // A client that closes gets its close back, in the middle of talk too.
+    for n in 0..50 {
+        let mut leaving = mirror(world.address, "/v1/sessions/s2/events").await;
+        next(&mut leaving).await;
+        send(&mut left, &json!({"type": "chat", "payload": {"text": format!("talk {n}")}})).await;
+        send(&mut left, &json!({"type": "chat", "payload": {"text": "and more"}})).await;
+        leaving.close(None).await.unwrap();
+        let rest: Vec<_> = leaving.collect().await;
+        assert!(rest.iter().all(Result::is_ok) && matches!(rest.last(), Some(Ok(Message::Close(_)))), "{n}: {rest:?}");
+    }
     world.ask_to_stop();
     assert_eq!(close_code(&mut left).await, 1001);
     world.stop().await;
