@@ -78,7 +78,7 @@ impl Mouth {
     pub(super) fn silent_since(&self) -> Option<Ms> { self.last_sample_at }
 
     pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
-
+}
 
 impl Engine {
     /// The gateway says something of its own.
