@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use voxgate::cli::{self, setup::{Place, Trouble}};
+use voxgate::cli::{self, setup::{AgentArgs, Place, Trouble}};
 use voxgate::config::Flag;
 
 /// Speak with an agent that can do things, and keep the say over what it does.
@@ -17,15 +17,6 @@ struct Arguments {
     /// Configuration file (default: config.toml in the home)
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Agent: commander (built in), or openai for any OpenAI-compatible server
-    #[arg(long, global = true, value_name = "KIND")]
-    agent: Option<String>,
-    /// Root of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1
-    #[arg(long, global = true, value_name = "URL")]
-    base_url: Option<String>,
-    /// Model the agent uses
-    #[arg(long, global = true, value_name = "NAME")]
-    model: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,7 +40,7 @@ enum Command {
     /// List microphones and speakers
     Devices,
     /// Say what is missing and the command that mends it
-    Doctor,
+    Doctor(AgentArgs),
     /// Check the configuration, or print an example
     Config {
         #[command(subcommand)]
@@ -75,8 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
-    let mut flags: Vec<Flag> = [("--agent", "agent.kind", arguments.agent), ("--base-url", "agent.base_url", arguments.base_url), ("--model", "agent.model", arguments.model)]
-        .into_iter().filter_map(|(name, key, value)| flag(name, key, value)).collect();
+    let mut flags: Vec<Flag> = Vec::new();
     let file = arguments.config.as_deref();
     match arguments.command {
         #[cfg(feature = "whisper")]
@@ -86,10 +76,12 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             Ok(checked.bytes)
         })),
         Command::Serve(args) => {
+            flags.extend(agent_flags(&args.agent));
             flags.extend([flag("--address", "server.address", args.address), flag("--port", "server.port", args.port)].into_iter().flatten());
             logged(cli::serve::run(Place::find(file, &flags)?))
         }
         Command::Talk(args) => {
+            flags.extend(agent_flags(&args.agent));
             // Doors of a talk are its own; a fixed port would clash with a gateway that serves another home.
             flags.extend(flag("--port", "server.port", Some(args.port.unwrap_or(0))));
             logged(cli::talk::run(Place::find(file, &flags)?, args))
@@ -101,7 +93,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
         }
         Command::Sessions { command } => Ok(cli::sessions::run(command, &Place::find(file, &flags)?.home)),
         Command::Devices => Ok(cli::devices::run()),
-        Command::Doctor => {
+        Command::Doctor(args) => {
+            flags.extend(agent_flags(&args));
             let place = Place::find(file, &flags)?;
             logged(async move { Ok(cli::doctor::run(&place).await) })
         }
@@ -115,6 +108,11 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             logged(async move { cli::link::run(&place).await })
         }
     }
+}
+
+fn agent_flags(args: &AgentArgs) -> impl Iterator<Item = Flag> + use<> {
+    [flag("--agent", "agent.kind", args.agent.clone()), flag("--base-url", "agent.base_url", args.base_url.clone()), flag("--model", "agent.model", args.model.clone())]
+        .into_iter().flatten()
 }
 
 fn flag(name: &'static str, key: &'static str, value: Option<impl ToString>) -> Option<Flag> {

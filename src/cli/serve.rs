@@ -20,6 +20,9 @@ pub struct ServeArgs {
     /// Port to listen on; 0 picks a free one (default 8710)
     #[arg(long)]
     pub port: Option<u16>,
+    /// Which agent answers
+    #[command(flatten)]
+    pub agent: super::setup::AgentArgs,
 }
 
 /// Doors that are open beside a conversation.

@@ -43,6 +43,20 @@ impl Trouble {
     pub fn wrong(message: impl ToString) -> Self { Self { code: 2, message: message.to_string() } }
 }
 
+/// Which agent answers.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct AgentArgs {
+    /// Agent: commander (built in), or openai for any OpenAI-compatible server
+    #[arg(long, value_name = "KIND")]
+    pub agent: Option<String>,
+    /// Root of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Model the agent uses
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}
+
 /// Variables, home and configuration.
 pub struct Place {
     /// The process's variables.

@@ -40,6 +40,9 @@ pub struct TalkArgs {
     /// Port of the doors that are opened beside; 0 picks a free one
     #[arg(long)]
     pub port: Option<u16>,
+    /// Which agent answers
+    #[command(flatten)]
+    pub agent: super::setup::AgentArgs,
 }
 
 /// See [`Pace`].
