@@ -46,6 +46,11 @@ enum Command {
         #[command(subcommand)]
         command: cli::config_check::ConfigCommand,
     },
+    /// Measure the stages of a turn on this machine
+    Bench {
+        #[command(subcommand)]
+        command: Option<cli::bench::BenchCommand>,
+    },
     /// Print another link to the page of the gateway that runs
     Link,
     /// The recogniser's process; started by voxgate itself
@@ -102,6 +107,10 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             let variables = voxgate::config::environment();
             let home = voxgate::store::home::Home::find(|name| voxgate::config::variable(&variables, name)).map_err(Trouble::wrong)?;
             Ok(cli::config_check::run(command, &home, file, &variables, &flags))
+        }
+        Command::Bench { command } => {
+            let place = Place::find(file, &flags)?;
+            logged(async move { cli::bench::run(&place, command).await })
         }
         Command::Link => {
             let place = Place::find(file, &flags)?;

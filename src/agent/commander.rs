@@ -125,6 +125,9 @@ impl Commander {
                 return None;
             }
             self.answer(ended)
+        } else if ended.output["error_code"] == "plan_mode_blocked" {
+            // The gateway has said so in its own voice: what mode is on is never for an agent to tell.
+            return None;
         } else {
             failure(ended.output)
         };

@@ -58,7 +58,7 @@ fn a_sentence_is_exactly_one_call_also_of_hidden_tools() {
 #[test]
 fn what_it_does_not_know_it_says_in_one_sentence() {
     let said = to(vec![user("Tell me a joke about ducks.")]);
-    assert_eq!(said, "I did not understand that; you can say, for example: what's in my notes, add something to my notes, what time is it, or read my note about something.");
+    assert_eq!(said, "I did not understand that; you can say, for example: what's in my notes, add something to my notes, or what time is it.");
     assert!(Commander::new(vec![]).help.contains("nothing I can do"));
 }
 
@@ -76,7 +76,7 @@ fn results_are_told_by_their_templates() {
 #[test]
 fn failures_are_told_shortly() {
     let after = |output: Value| to([vec![user("x")], round("c", "notes__add", json!({}), output).to_vec()].concat());
-    assert_eq!(after(json!({"success": false, "error_code": "plan_mode_blocked", "error": "long"})), "Plan mode is on, so I noted it as a step of the plan.");
+    assert_eq!(after(json!({"success": false, "error_code": "plan_mode_blocked", "error": "long"})), "", "the gateway says that one itself");
     assert_eq!(after(json!({"success": false, "error_code": "denied_by_user"})), "All right, I did not do it.");
     assert_eq!(after(json!({"success": false, "error_code": "expired"})), "Nobody answered, so I did not do it.");
     assert_eq!(after(json!({"success": false, "error_code": "no_such_note", "error": "there is no note about x."})), "There is no note about x.");

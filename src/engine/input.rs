@@ -303,6 +303,8 @@ pub enum Count {
     },
     /// Plan mode refused a call.
     Blocked {
+        /// Where the line came in that the agent was answering.
+        surface: &'static str,
         /// Its class.
         effect: &'static str,
     },

@@ -609,7 +609,7 @@ fn leg_end(end: TurnEnd) -> LegEnd {
 fn count_up(count: &Count) {
     match count {
         Count::Intent { decision, reason } => metrics::counter!("voxgate_voice_intent_total", "decision" => *decision, "reason" => *reason).increment(1),
-        Count::Blocked { effect } => metrics::counter!("voxgate_plan_mode_blocked_total", "effect" => *effect).increment(1),
+        Count::Blocked { surface, effect } => metrics::counter!("voxgate_plan_mode_blocked_total", "surface" => *surface, "effect" => *effect).increment(1),
         Count::BargeIn => metrics::counter!("voxgate_barge_in_total").increment(1),
     }
 }

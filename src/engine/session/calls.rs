@@ -128,7 +128,7 @@ impl Engine {
     fn refuse(&mut self, wanted: Wanted, spec: Option<&ToolSpec>, refusal: &Refusal) {
         let blocked = refusal.code == "plan_mode_blocked";
         if blocked {
-            self.count(Count::Blocked { effect: refusal.effect.word() });
+            self.count_blocked(refusal.effect);
             if let Some(spec) = spec {
                 self.keep_in_draft(spec, &wanted.call);
             }
@@ -139,6 +139,12 @@ impl Engine {
         if blocked {
             self.say_refused(spec.is_some());
         }
+    }
+
+    fn count_blocked(&mut self, effect: super::super::tool::Effect) {
+        let user = self.snap.transcript.iter().rev().find(|l| l.role == super::super::event::Role::User);
+        let surface = user.map_or("gateway", |l| l.surface.word());
+        self.count(Count::Blocked { surface, effect: effect.word() });
     }
 
     /// The envelope of a refusal, as the agent gets it.
@@ -341,9 +347,11 @@ impl Engine {
             None => outcome,
         };
         if outcome.error_code == "plan_mode_blocked" {
-            self.count(Count::Blocked { effect: "late" });
+            // Refused as it was about to begin: plan mode came in between.
             let spec = self.spec(&wanted.call.tool).cloned();
+            self.count_blocked(spec.as_ref().map_or(super::super::tool::Effect::Unknown, |s| s.effect));
             if let Some(spec) = &spec { self.keep_in_draft(spec, &wanted.call) }
+            self.say_refused(spec.is_some());
         }
         self.answer(wanted, outcome);
     }
