@@ -521,6 +521,7 @@ impl Driver {
             }
             Command::Attach(spec, reply) => self.attach(spec, reply),
             Command::Autonomy(level) => self.input(Input::Autonomy(level)),
+            Command::Rest => self.closing = true,
             Command::Close(reason) => {
                 self.input(Input::End { reason });
                 self.closing = true;

@@ -101,6 +101,8 @@ pub enum Command {
     Attach(LegSpec, oneshot::Sender<Result<LegPort, AttachRefused>>),
     /// The global autonomy level has changed.
     Autonomy(crate::engine::mode::Autonomy),
+    /// End the conversation's task, not the conversation: it can be opened again where it was.
+    Rest,
     /// End the conversation's task (the log stays).
     Close(String),
 }
@@ -167,6 +169,9 @@ impl Handle {
     pub async fn autonomy(&self, level: crate::engine::mode::Autonomy) {
         let _ = self.commands.send(Command::Autonomy(level)).await;
     }
+
+    /// Lets the conversation rest: its task ends, it can be opened again. False when it is too busy to be told.
+    pub fn rest(&self) -> bool { self.commands.try_send(Command::Rest).is_ok() }
 
     /// Asks the driver to stop; it writes what it has and ends.
     pub async fn close(&self, reason: &str) {

@@ -118,6 +118,13 @@ impl Hub {
         let mut state = self.state();
         state.running.retain(|_, r| r.handle.is_alive());
         if state.running.len() >= self.config.most {
+            // One that nobody watches or listens to makes room; it can be opened again where it was.
+            let idle = state.running.iter().filter(|(_, r)| r.attached.load(Ordering::Relaxed) == 0).min_by_key(|(id, _)| id.as_str()).map(|(id, _)| id.clone());
+            if let Some(resting) = idle.and_then(|id| state.running.remove(&id)) {
+                resting.handle.rest();
+            }
+        }
+        if state.running.len() >= self.config.most {
             return Err(OpenRefused::Full(self.config.most));
         }
         let id = self.id_of(which)?;

@@ -19,6 +19,9 @@ use crate::tts::Speech;
 /// A socket's client is taken to play this much later than it was sent.
 pub const SOCKET_DELAY_MS: u64 = 300;
 
+/// Silence between two sentences, in milliseconds: the voice trims its own.
+const BETWEEN_MS: usize = 120;
+
 /// A segment that waits for the voice.
 #[derive(Clone, Debug)]
 pub struct SayJob {
@@ -132,22 +135,30 @@ impl MouthEnd {
         if self.cut == Some(job.speech) {
             return None;
         }
-        let result = result.map(|sound| self.sound(now, job.speech, &sound));
+        let pause = if job.segment > 0 { BETWEEN_MS } else { 0 };
+        let result = result.map(|sound| self.sound(now, job.speech, &sound, pause));
         self.finish_if_made();
         Some(Input::Synthesised { speech: job.speech, segment: job.segment, result })
     }
 
-    fn sound(&mut self, now: Ms, speech: SpeechId, sound: &Speech) -> u64 {
-        let ms = sound.samples.len() as u64 * 1000 / u64::from(sound.rate_hz.max(1));
+    fn sound(&mut self, now: Ms, speech: SpeechId, sound: &Speech, pause_ms: usize) -> u64 {
+        let said = !sound.samples.is_empty();
+        let pause = if said { pause_ms * sound.rate_hz as usize / 1000 } else { 0 };
+        let ms = (sound.samples.len() + pause) as u64 * 1000 / u64::from(sound.rate_hz.max(1));
+        if !said {
+            return 0;
+        }
         match &mut self.sink {
             Sink::Nobody => {}
             Sink::Device(playout) => {
                 let fitted = resample_all(&sound.samples, sound.rate_hz, playout.rate_hz());
+                playout.append(speech.0, &vec![0; pause_ms * playout.rate_hz() as usize / 1000]);
                 playout.append(speech.0, &fitted);
             }
             Sink::Socket { tx, sent, earcon: tone, lost } => {
                 let Some(sent) = sent.as_mut().filter(|s| s.speech == speech) else { return ms };
                 let mut samples = tone.take().map(|t| earcon(t, sound.rate_hz)).unwrap_or_default();
+                samples.resize(samples.len() + pause, 0);
                 samples.extend_from_slice(&sound.samples);
                 sent.first_at.get_or_insert(now);
                 sent.sent_ms += samples.len() as u64 * 1000 / u64::from(sound.rate_hz.max(1));

@@ -82,8 +82,9 @@ impl Engine {
 
     pub(super) fn on_frame(&mut self, probability: f32) {
         let settings = self.ears.ear.settings;
-        let early = self.has_spoken_question() || self.mouth.is_audible();
-        let look_ms = if early { settings.answer_silence_ms.min(settings.silence_ms) } else { settings.silence_ms };
+        // Recognising begins with the first real pause, so that the words are known when the silence is long enough for
+        // what they decide; speech that goes on makes it void.
+        let look_ms = settings.answer_silence_ms.min(settings.silence_ms);
         for event in self.ears.ear.frame(self.now, probability, look_ms) {
             match event {
                 EarEvent::Onset { .. } => { self.ears.item = None; self.ears.told = false }
@@ -250,10 +251,6 @@ impl Engine {
 
     pub(super) fn transcript(&mut self, utterance: UtteranceId, text: &str, item: ItemId, for_agent: bool) {
         self.event(EventKind::Transcript { role: Role::User, text: text.to_string(), item, utterance: Some(utterance), for_agent, surface: Surface::Voice });
-    }
-
-    fn has_spoken_question(&self) -> bool {
-        self.question().is_some_and(|q| matches!(q.state, QuestionState::Asked | QuestionState::Heard))
     }
 
     /// The client commits by hand: what was heard since the last commit is judged as one utterance.
