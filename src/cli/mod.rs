@@ -5,6 +5,7 @@ pub mod config_check;
 pub mod devices;
 pub mod doctor;
 pub mod link;
+pub mod eval;
 pub mod models;
 pub mod serve;
 pub mod sessions;

@@ -2,11 +2,12 @@
 //!
 //! Posture, epoch and the count of running mutating calls live in one atomic word, so a flip and a beginning can never
 //! interleave wrongly and neither ever waits for the other. Only this file makes a [`Permit`]; running consumes it.
+//!
+//! The word's home is a type parameter, so that tests run this very code on a scheduler's atomics (feature `shuttle`); everybody
+//! else writes [`Gate`] and gets the standard ones, with the feature or without.
 
-#[cfg(feature = "shuttle")]
-use shuttle::sync::{Arc, atomic::{AtomicU64, Ordering}};
-#[cfg(not(feature = "shuttle"))]
-use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{CallId, QuestionId};
 use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
@@ -69,25 +70,47 @@ impl Permit {
     pub fn epoch(&self) -> u32 { self.epoch }
 }
 
+/// Where a gate keeps its word: an atomic that clones share, sequentially consistent in everything.
+pub trait Word: Clone {
+    /// A word of its own with this content.
+    fn holding(content: u64) -> Self;
+    /// What it holds.
+    fn load(&self) -> u64;
+    /// Puts `next` in if it still holds `now`.
+    ///
+    /// # Errors
+    /// What it holds instead.
+    fn exchange(&self, now: u64, next: u64) -> Result<u64, u64>;
+    /// Takes one away.
+    fn take_one(&self);
+}
+
+impl Word for Arc<AtomicU64> {
+    fn holding(content: u64) -> Self { Arc::new(AtomicU64::new(content)) }
+    fn load(&self) -> u64 { AtomicU64::load(self, Ordering::SeqCst) }
+    fn exchange(&self, now: u64, next: u64) -> Result<u64, u64> { self.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst) }
+    fn take_one(&self) { self.fetch_sub(1, Ordering::SeqCst); }
+}
+
 /// A call that has begun. Dropping it says the call has ended, whatever way it ended.
 #[derive(Debug)]
-pub struct Running {
-    word: Arc<AtomicU64>,
+pub struct Running<W: Word = Arc<AtomicU64>> {
+    word: W,
     mutating: bool,
 }
 
-impl Drop for Running {
+impl<W: Word> Drop for Running<W> {
     fn drop(&mut self) {
         if self.mutating {
-            self.word.fetch_sub(1, Ordering::SeqCst);
+            self.word.take_one();
         }
     }
 }
 
 /// See the file's head. Clones share one state.
 #[derive(Clone, Debug)]
-pub struct Gate {
-    word: Arc<AtomicU64>,
+pub struct Gate<W: Word = Arc<AtomicU64>> {
+    word: W,
 }
 
 impl Default for Gate {
@@ -96,24 +119,29 @@ impl Default for Gate {
 
 impl Gate {
     /// A gate in this posture with nothing running.
-    pub fn new(stamp: Stamp) -> Self { Self { word: Arc::new(AtomicU64::new(pack(stamp))) } }
+    pub fn new(stamp: Stamp) -> Self { Self::over(stamp) }
+}
+
+impl<W: Word> Gate<W> {
+    /// A gate over any kind of word.
+    fn over(stamp: Stamp) -> Self { Self { word: W::holding(pack(stamp)) } }
 
     /// Posture and epoch now.
-    pub fn stamp(&self) -> Stamp { unpack(self.word.load(Ordering::SeqCst)) }
+    pub fn stamp(&self) -> Stamp { unpack(self.word.load()) }
 
     /// How many mutating calls are running.
-    pub fn running(&self) -> u32 { (self.word.load(Ordering::SeqCst) & COUNT_MASK) as u32 }
+    pub fn running(&self) -> u32 { (self.word.load() & COUNT_MASK) as u32 }
 
     /// Sets the posture; a change counts the epoch up. Answers the new stamp and how many mutating calls still run.
     pub fn flip(&self, to: Posture) -> (Stamp, u32) {
-        let mut now = self.word.load(Ordering::SeqCst);
+        let mut now = self.word.load();
         loop {
             let stamp = unpack(now);
             if stamp.posture == to {
                 return (stamp, (now & COUNT_MASK) as u32);
             }
             let next = pack(Stamp { epoch: stamp.epoch.wrapping_add(1), posture: to }) | (now & COUNT_MASK);
-            match self.word.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst) {
+            match self.word.exchange(now, next) {
                 Ok(_) => return (unpack(next), (next & COUNT_MASK) as u32),
                 Err(seen) => now = seen,
             }
@@ -165,7 +193,7 @@ impl Gate {
     ///
     /// # Errors
     /// A [`Refusal`] (`plan_mode_blocked`, `stale_permit`, `arguments_changed`); nothing has begun then.
-    pub fn begin(&self, permit: Permit, call: &ToolCall) -> Result<Running, Refusal> {
+    pub fn begin(&self, permit: Permit, call: &ToolCall) -> Result<Running<W>, Refusal> {
         let effect = permit.effect;
         if permit.call != call.id || permit.hash != call.hash() {
             return Err(Refusal { code: "arguments_changed", message: "The call is not the one that was allowed.".into(), effect });
@@ -173,7 +201,7 @@ impl Gate {
         if effect.is_plan_safe() {
             return Ok(Running { word: self.word.clone(), mutating: false });
         }
-        let mut now = self.word.load(Ordering::SeqCst);
+        let mut now = self.word.load();
         loop {
             let stamp = unpack(now);
             if stamp.posture == Posture::Plan {
@@ -182,7 +210,7 @@ impl Gate {
             if stamp.epoch != permit.epoch {
                 return Err(Refusal { code: "stale_permit", message: "The mode has changed since this call was allowed.".into(), effect });
             }
-            match self.word.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::SeqCst) {
+            match self.word.exchange(now, now + 1) {
                 Ok(_) => return Ok(Running { word: self.word.clone(), mutating: true }),
                 Err(seen) => now = seen,
             }
@@ -231,3 +259,7 @@ fn unpack(word: u64) -> Stamp {
     let posture = if word & PLAN != 0 { Posture::Plan } else { Posture::Default };
     Stamp { epoch: ((word >> EPOCH_SHIFT) & EPOCH_MASK) as u32, posture }
 }
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

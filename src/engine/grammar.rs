@@ -84,22 +84,22 @@ const ENTER: &[&str] = &[
     // what recognisers write
     "inter plan mode", "interplan mode", "enterplan mode", "and her plan mode", "enter plane mode", "enter planned mode", "enter plan mod",
     "enter plans mode", "enter plan more", "enter plan mood", "enter plant mode", "enter plan moat", "enter plan mold", "center plan mode", "enter a plan mode",
-    "into plan mode", "plan mode ons", "plan modons", "plan modon", "plan mod on", "plane mode on", "plan moat on", "plan mood on", "plan mode one", "plans mode on", "planned mode on",
+    "into plan mode", "plan mode ons", "plan modons", "plan modon", "plan mod on", "plane mode on", "plan moat on", "plan mood on", "plan mode one", "plans mode on", "planned mode on", "plan moved on", "plan mowed on", "plan mode owned",
 ];
 const STATUS: &[&str] = &[
     "what mode are you in", "which mode are you in", "what mode am i in", "which mode am i in", "what mode are we in", "which mode are we in", "what mode is on",
     "which mode is on", "what mode is it", "what mode is this", "whats the mode", "what is the mode", "are you in plan mode", "are we in plan mode",
-    "am i in plan mode", "is plan mode on", "is plan mode off", "what mode", "what mood are you in", "what mode are you and", "what modes are you in", "what mode are you", "mode status",
+    "am i in plan mode", "is plan mode on", "is plan mode off", "what mode", "what mood are you in", "what mode are you and", "what modes are you in", "what mode are you", "why mode are you in", "what more are you in", "what mode or you in", "what mode are you an", "mode status",
 ];
 const READ: &[&str] = &[
     "read me the plan", "read the plan", "read plan", "read me the plans", "read me the plane", "read me the plant", "read the plans", "read out the plan", "read the plan to me",
     "read me the plan again", "read the plan again", "read it to me", "whats the plan", "what is the plan", "tell me the plan", "read my plan", "read me a plan", "read me the new plan",
-    "read plan #", "read me plan #", "read me plan number #", "rid me the plan", "red me the plan", "read me that plan",
+    "read plan #", "read me plan #", "read me plan number #", "rid me the plan", "red me the plan", "read me the clan", "read me that plan",
 ];
-const READ_STEP: &[&str] = &["read step #", "read me step #", "read step number #", "whats step #", "what is step #", "read me step number #"];
+const READ_STEP: &[&str] = &["read step #", "red step #", "right step #", "read me step #", "read step number #", "whats step #", "what is step #", "read me step number #"];
 const KEEP: &[&str] = &["keep planning", "keep on planning", "go on planning", "continue planning", "plan some more", "keep plan in", "keep planting", "keep planing"];
 const DISMISS: &[&str] = &[
-    "set the plan aside", "set plan aside", "put the plan aside", "set the plan a side", "dismiss the plan", "dismiss plan #", "set plan # aside", "discard the plan", "set it aside", "discard plan #",
+    "set the plan aside", "set plan aside", "put the plan aside", "set the plan a side", "set the platter side", "set the planner side", "dismiss the plan", "dismiss plan #", "set plan # aside", "discard the plan", "set it aside", "discard plan #",
     "dismiss this plan", "set this plan aside", "set the plans aside",
 ];
 const STOP: &[&str] = &[
@@ -113,12 +113,12 @@ const HELP: &[&str] = &[
 ];
 const REPEAT: &[&str] = &[
     "say that again", "say it again", "repeat that", "repeat", "repeat it", "repeat please", "can you repeat that", "could you repeat that", "can you say that again", "could you say that again",
-    "once more", "come again", "what did you say", "what was that", "pardon", "say that once more", "please repeat", "said that again", "say that again please",
+    "once more", "come again", "what did you say", "what was that", "pardon", "say that once more", "please repeat", "said that again", "say that again please", "saying that again", "save that again",
 ];
 /// The loosening sentences. Nothing else leaves, approves or confirms by text.
 const LEAVE: &[&str] = &["exit plan mode", "leave plan mode"];
 const APPROVE: &[&str] = &["approve plan #", "approve plan number #"];
-const APPROVE_NONE: &[&str] = &["approve the plan", "approve plan", "approve it", "approve", "approve this plan", "approve that plan", "approve that", "approve this", "approve my plan"];
+const APPROVE_NONE: &[&str] = &["approve the plan", "approve plan", "approve it", "approve", "approve this plan", "approve that plan", "approve that", "approve this", "approve my plan", "i approve", "i approve the plan"];
 const CONFIRM: &[&str] = &["confirm plan #", "confirm plan number #"];
 const CONFIRM_NONE: &[&str] = &["confirm the plan", "confirm plan", "confirm it", "confirm", "confirm that", "confirm this plan"];
 const CONSENT: &[&str] = &["yes go ahead", "yes do it", "go ahead"];
@@ -126,20 +126,20 @@ const DENY: &[&str] = &[
     "no", "nope", "nah", "no no", "dont", "do not", "dont do it", "do not do it", "dont do that", "do not do that", "no dont", "no do not", "no thanks", "no thank you", "no way", "not now",
     "not yet", "never mind", "nevermind", "forget it", "forget that", "please dont", "please do not", "absolutely not", "negative", "i said no", "no no no", "no wait", "no stop", "no cancel", "no cancel that", "better not",
     "rather not", "id rather not", "of course not", "certainly not", "definitely not", "dont do it yet", "dont go ahead", "do not go ahead", "no dont do it", "not this time", "leave it", "skip it", "deny", "denied", "reject", "refuse", "decline",
-    "keep it on", "stay", "stay in plan mode", "stay in planning mode", "keep plan mode on", "leave it on", "leave plan mode on",
+    "not so fast", "i changed my mind", "ive changed my mind", "no i changed my mind", "keep it on", "stay", "stay in plan mode", "stay in planning mode", "keep plan mode on", "leave it on", "leave plan mode on",
 ];
 const HOLD: &[&str] = &[
     "wait", "hold on", "hang on", "wait a minute", "wait a moment", "wait a second", "wait wait", "one moment", "just a moment", "one second", "just a second", "one minute", "just a minute", "give me a moment", "give me a minute",
-    "give me a second", "hold it", "hold that", "hold on a second", "hold on a minute", "let me think", "hold on a moment", "please wait", "wait please", "a moment please", "one moment please",
+    "give me a second", "give me a sec", "just a sec", "get me a moment", "get me a minute", "get me a second", "one sec", "a moment", "wait a sec", "hold on a sec", "let me think about it", "let me think about that", "let me think for a moment", "hold it", "hold that", "hold on a second", "hold on a minute", "let me think", "hold on a moment", "please wait", "wait please", "a moment please", "one moment please",
 ];
 const BARE: &[&str] = &[
     "yes", "yeah", "yep", "yup", "ok", "okay", "sure", "right", "alright", "all right", "fine", "of course", "sure thing", "yes please", "please do", "do it", "sounds good", "correct", "yes yes", "mm hmm", "mhm", "uh huh", "absolutely", "definitely",
     "please", "you bet", "go", "go on", "okay go", "yes ok", "yes okay", "okay yes", "yeah sure", "yes sure", "sure go", "proceed", "continue", "thats fine", "that is fine", "very well", "good", "great",
 ];
 const SCREEN_ONLY: &[&str] = &[
-    "bypass mode", "bypass mode on", "enter bypass mode", "switch to bypass mode", "turn on bypass mode", "turn bypass mode on", "go into bypass mode", "use bypass mode", "autonomous mode", "autonomous mode on",
+    "bypass mode", "bypass mode on", "by pass mode on", "bye pass mode on", "bypass moved on", "by pass mode", "enter bypass mode", "switch to bypass mode", "turn on bypass mode", "turn bypass mode on", "go into bypass mode", "use bypass mode", "autonomous mode", "autonomous mode on",
     "enter autonomous mode", "switch to autonomous mode", "turn on autonomous mode", "turn autonomous mode on", "go into autonomous mode", "go autonomous", "use autonomous mode", "approve plan # in bypass", "approve plan # in bypass mode", "approve plan # with bypass",
-    "approve plan # in autonomous mode", "approve plan # and bypass", "allow everything", "approve everything", "always allow", "always allow it", "yes always", "yes to all", "bypass all questions", "bypass permissions", "dont ask again",
+    "approve plan # in autonomous mode", "approve plan # and bypass", "allow everything", "approve everything", "approve all", "allow all", "enable bypass mode", "activate bypass mode", "enable autonomous mode", "always allow", "always allow it", "yes always", "yes to all", "bypass all questions", "bypass permissions", "dont ask again",
     "stop asking", "stop asking me", "dont ask me again", "switch to loose mode", "loose mode",
 ];
 /// Sentences that sound like the strict ones and mean something else. They compete for the sound and mean nothing by themselves.
@@ -166,12 +166,8 @@ const FILLERS: &[&str] = &["please", "ok", "okay", "now", "uh", "um", "so", "wel
 /// Lower-case words without marks, digits as number words, bracketed notes dropped, a sentence that only repeats itself cut to one.
 pub fn words_of(text: &str) -> Vec<String> {
     let mut bare = String::with_capacity(text.len());
-    let mut depth = 0u32;
-    for c in text.chars() {
+    for c in without_notes(text).chars() {
         match c {
-            '[' | '(' | '{' => depth += 1,
-            ']' | ')' | '}' => depth = depth.saturating_sub(1),
-            _ if depth > 0 => {}
             '\'' | '’' | '‘' | '`' => {}
             c if c.is_alphanumeric() => bare.extend(c.to_lowercase()),
             _ => bare.push(' '),
@@ -179,6 +175,17 @@ pub fn words_of(text: &str) -> Vec<String> {
     }
     let words: Vec<String> = bare.split_whitespace().map(|w| digit_word(w).unwrap_or(w).to_string()).collect();
     unloop(words)
+}
+
+/// The text without what stands in brackets: a recogniser's notes about sounds.
+pub fn without_notes(text: &str) -> String {
+    let mut depth = 0u32;
+    let outside = |c: &char| match c {
+        '[' | '(' | '{' => { depth += 1; false }
+        ']' | ')' | '}' => { depth = depth.saturating_sub(1); false }
+        _ => depth == 0,
+    };
+    text.chars().filter(outside).collect()
 }
 
 fn unloop(words: Vec<String>) -> Vec<String> {
@@ -203,8 +210,6 @@ fn number(word: &str) -> Option<u32> {
     match word {
         "to" | "too" => Some(2),
         "for" => Some(4),
-        "won" => Some(1),
-        "ate" => Some(8),
         _ => NUMBERS.iter().position(|n| *n == word).map(|n| n as u32).or_else(|| word.parse().ok()),
     }
 }
@@ -232,7 +237,7 @@ fn lookup(words: &[String]) -> Option<Meaning> {
 
 /// What a whole utterance means. `None`: ordinary speech.
 ///
-/// Fillers around a harmless sentence are ignored; around a strict one they are not. A question mark voids a strict one.
+/// Fillers around a harmless sentence are ignored; around a strict one they are not, and it must be said plainly.
 pub fn meaning_of(text: &str) -> Option<Meaning> {
     let words = words_of(text);
     if words.is_empty() {
@@ -240,7 +245,7 @@ pub fn meaning_of(text: &str) -> Option<Meaning> {
     }
     if let Some(found) = lookup(&words) {
         let strict = matches!(found.class(), Class::Loosening | Class::Consent);
-        return (!strict || !text.contains('?')).then_some(found);
+        return (!strict || is_plainly_said(text, &words)).then_some(found);
     }
     if let Some(change) = change_request(text, &words) {
         return Some(change);
@@ -252,9 +257,23 @@ pub fn meaning_of(text: &str) -> Option<Meaning> {
     matches!(found.class(), Class::Harmless | Class::Denial).then_some(found)
 }
 
+/// A strict sentence counts only as a plain statement: not asked, not quoted, not broken off, with nothing in brackets, and
+/// said once or (recognisers repeat themselves) twice.
+fn is_plainly_said(text: &str, words: &[String]) -> bool {
+    let text = text.trim();
+    let marked = text.contains(['?', '？', '¿', '‽', '"', '“', '”', '„', '«', '»', '(', ')', '[', ']', '{', '}', '…', '*', '/', '<', '>', '@', '_']);
+    let quoted = text.starts_with(['\'', '‘', '’', '`']) || text.ends_with(['\'', '‘', '’', '`']);
+    let broken_off = text.contains("..") || text.ends_with(['-', '–', '—', ',', ':', ';']);
+    let said = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).count();
+    !marked && !quoted && !broken_off && said <= 2 * words.len()
+}
+
 /// "Change step two: ..." and its like: the one open-ended sentence, harmless because it only sends the plan back.
 fn change_request(text: &str, words: &[String]) -> Option<Meaning> {
-    const HEADS: &[&[&str]] = &[&["change", "step", "#"], &["comment", "on", "step", "#"], &["change", "the", "plan"], &["change", "plan", "#"]];
+    const HEADS: &[&[&str]] = &[
+        &["change", "step", "#"], &["change", "step", "number", "#"], &["comment", "on", "step", "#"], &["change", "the", "plan"], &["change", "plan", "#"],
+        &["please", "change", "step", "#"], &["please", "change", "the", "plan"], &["i", "want", "to", "change", "step", "#"], &["id", "like", "to", "change", "step", "#"],
+    ];
     let fits_head = |head: &&[&str]| {
         words.len() > head.len() && head.iter().zip(words).all(|(h, w)| if *h == "#" { number(w).is_some() } else { h == w })
     };

@@ -2,7 +2,7 @@
 //!
 //! Tightening is generous; loosening and consent need the exact sentence, a margin over every rival on the sound where there is sound, and no vetoing word.
 
-use super::grammar::{Class, Meaning, Scored, holds_veto, meaning_of, words_of};
+use super::grammar::{Class, Meaning, Scored, holds_veto, meaning_of, without_notes, words_of};
 use super::heard::Heard;
 
 /// The question that is open and was heard.
@@ -152,21 +152,65 @@ fn meaning_by_sound(heard: &Heard, table: &[Scored], moment: &Moment) -> Option<
     passes(meaning.class(), best.ll - heard.free_ll, best.ll, lead, moment.open != Open::Nothing).then(|| meaning.clone())
 }
 
-/// While a question is open, a short utterance that holds a denial denies, wherever it stands.
+/// Longest utterance, in words, that is searched for a denial: beyond it somebody is telling a story.
+const LOOSE_WORDS: usize = 20;
+
+/// While a question is open, an utterance that holds a denial denies, wherever it stands; one that holds "wait" waits.
+/// Nothing found here ever approves.
 fn loose_answer(text: &str, moment: &Moment) -> Option<Meaning> {
-    if moment.open == Open::Nothing || text.contains('?') {
+    const DENYING: &[&str] = &["no", "nope", "nah", "not", "dont", "never", "cancel", "stop", "negative", "refuse", "reject", "deny", "wont", "abort"];
+    if moment.open == Open::Nothing {
         return None;
     }
-    let words = words_of(text);
-    let has = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
-    let asks = words.first().is_some_and(|w| ["what", "whats", "why", "how", "who", "when", "where", "which", "is", "are", "does", "do", "can", "could"].contains(&w.as_str()) && words.len() > 2 && !has(&["not", "dont"]));
-    if words.len() > 8 || asks || words.windows(2).any(|w| w[0] == "no" && (w[1] == "problem" || w[1] == "worries")) {
+    let all = words_of(text);
+    if all.len() > 10 * LOOSE_WORDS {
         return None;
     }
-    if has(&["no", "nope", "nah", "not", "dont", "never", "cancel", "stop", "negative", "refuse", "reject", "deny"]) {
+    // "No, what are you doing?" and "Wait, what?": a whole clause that answers does so whatever is asked after it.
+    let bare = without_notes(text);
+    let clauses: Vec<Meaning> = bare.split_inclusive(['.', ',', '!', '?', ';', ':', '…', '—', '–']).filter(|c| !c.ends_with('?')).filter_map(meaning_of).collect();
+    if clauses.contains(&Meaning::Deny) {
         return Some(Meaning::Deny);
     }
-    (has(&["wait"]) || words.windows(2).any(|w| (w[0] == "hold" || w[0] == "hang") && w[1] == "on")).then_some(Meaning::Hold)
+    let waits = clauses.contains(&Meaning::Hold).then_some(Meaning::Hold);
+    let words = without_set_phrases(all);
+    if text.contains('?') || words.len() > LOOSE_WORDS || is_question(&words) {
+        return waits;
+    }
+    // A mode is not what a tool's question is about.
+    if moment.open == Open::Tool && words.iter().any(|w| w == "mode") && !words.first().is_some_and(|w| w == "no" || w == "stop") {
+        return waits;
+    }
+    let has = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
+    let pair = |a: &str, b: &[&str]| words.windows(2).any(|w| w[0] == a && b.contains(&w[1].as_str()));
+    if has(DENYING) {
+        return Some(Meaning::Deny);
+    }
+    (has(&["wait"]) || pair("hold", &["on"]) || pair("hang", &["on"]) || pair("me", &["think"])).then_some(Meaning::Hold).or(waits)
+}
+
+/// The words without phrases that hold a denying word and deny nothing.
+fn without_set_phrases(words: Vec<String>) -> Vec<String> {
+    const SET: &[&str] = &[
+        "no problem", "no problems", "no worries", "no doubt", "no objection", "no objections", "no idea", "not a problem", "not sure", "not certain", "dont know", "do not know", "dont mind", "do not mind", "dont care", "do not care",
+        "dont worry", "do not worry", "dont understand", "do not understand", "dont remember", "did not hear", "did not catch", "did not understand", "not bad", "cant wait", "can not wait", "dont wait", "do not wait", "no need to wait", "no need to stop", "dont stop", "why not",
+    ];
+    let mut rest = Vec::with_capacity(words.len());
+    let mut at = 0;
+    while at < words.len() {
+        let long = SET.iter().map(|s| s.split(' ').collect::<Vec<_>>()).filter(|s| words[at..].len() >= s.len() && s.iter().zip(&words[at..]).all(|(a, b)| a == b)).map(|s| s.len()).max();
+        if long.is_none() { rest.push(words[at].clone()) }
+        at += long.unwrap_or(1);
+    }
+    rest
+}
+
+/// Asked, not answered: it begins with a question's word, and with "is", "can" and their like only without a "not".
+fn is_question(words: &[String]) -> bool {
+    const ASKS: &[&str] = &["what", "whats", "why", "how", "who", "whos", "when", "where", "which", "whose"];
+    const MAY_ASK: &[&str] = &["is", "are", "does", "do", "did", "can", "could", "would", "will", "should", "am", "was"];
+    let starts = |list: &[&str]| words.first().is_some_and(|w| list.contains(&w.as_str()));
+    starts(ASKS) || starts(MAY_ASK) && !words.iter().any(|w| w == "not" || w == "dont")
 }
 
 fn resolve(meaning: Option<Meaning>, text: &str, moment: &Moment) -> Decision {

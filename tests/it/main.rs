@@ -4,4 +4,5 @@ mod doors;
 mod hearing;
 mod realtime_door;
 mod tools;
+mod utterances;
 mod voice;
