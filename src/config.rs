@@ -4,6 +4,7 @@
 //! `main` and the commands call it and translate: rooms never import it. It opens nothing but the file it is given.
 //!
 //! Later wins: defaults, `OPENAI_API_KEY` and `OPENAI_BASE_URL`, the file, `VOXGATE_SECTION__KEY` variables, flags.
+#![allow(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 
 mod keys;
 mod load;
