@@ -15,8 +15,6 @@ endif
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WITHIN := $(if $(STAGE_LIMIT),timeout --kill-after=20 $(STAGE_LIMIT))
-# The Python that has the stock client, for tests/it.
-export VOXGATE_SDK_PYTHON ?= $(TARGET)/sdk/bin/python
 stage = @printf '\n== %s\n' $(1)
 
 .PHONY: help
@@ -55,6 +53,8 @@ test-ready: cargo-here
 	@$(WITHIN) cargo run --quiet -- models get --all
 
 .PHONY: test-rust
+# The Python that has the stock client.
+test-rust: export VOXGATE_SDK_PYTHON ?= $(TARGET)/sdk/bin/python
 test-rust: ## Unit tests and the integration binary (after test-ready)
 	$(call stage,'Tests: the gateway')
 	@$(WITHIN) cargo test

@@ -1,9 +1,10 @@
 //! One tree of every room's settings, read once at start; every mistake is reported, not only the first.
 //!
-//! Owns the keys, their defaults and their checks ([`keys`] is the table), and is the one place that reads the environment.
+//! Owns the keys, their defaults and their checks (`keys` is the table), and is the one place that reads the environment.
 //! `main` and the commands call it and translate: rooms never import it. It opens nothing but the file it is given.
 //!
 //! Later wins: defaults, `OPENAI_API_KEY` and `OPENAI_BASE_URL`, the file, `VOXGATE_SECTION__KEY` variables, flags.
+#![allow(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 
 mod keys;
 mod load;

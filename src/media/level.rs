@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn levels_of_known_sounds() {
-        let sine: Vec<i16> = (0..16_000).map(|n| (32767.0 * (n as f64 * 0.3926990817).sin()) as i16).collect();
+        let sine: Vec<i16> = (0..16_000).map(|n| (32767.0 * (n as f64 * std::f64::consts::FRAC_PI_8).sin()) as i16).collect();
         assert!((rms_dbfs(&sine) + 3.01).abs() < 0.02, "{}", rms_dbfs(&sine));
         assert!((rms_dbfs(&[3277; 100]) + 20.0).abs() < 0.01);
         assert_eq!(rms_dbfs(&[]), FLOOR_DBFS);

@@ -1,5 +1,5 @@
 //! WHO IS THERE: keys, the two grades, and the guard in front of every route. Owns the only place where a presented key
-//! is compared; the router puts `guard` before each route, handlers get a [`Caller`] or an [`Operator`].
+//! is compared; the router puts `guard` before each route, handlers get a `Caller` or an `Operator`.
 //!
 //! A key comes as `Authorization: Bearer`, as `api-key`, or from a browser's socket as the subprotocol
 //! `openai-insecure-api-key.KEY` beside `realtime` or `voxgate.events`. Never from a URL; never into a log or an answer.

@@ -1,4 +1,5 @@
 //! A name and a time for a frame this room makes itself (a snapshot, an `ack`). Owns nothing; the mirror and REST call it.
+#![allow(clippy::disallowed_methods, reason = "names are made from the time, as UUID version 7 says")]
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -3,6 +3,7 @@
 //! Owns the queue, the workers and the life of their processes: a crash costs the utterance that was being heard and nothing
 //! else. Called through [`Recogniser`]. Whoever starts a pool keeps it; dropping it ends the processes,
 //! [`WhisperPool::shutdown`] also waits for them.
+#![allow(clippy::disallowed_methods, reason = "a pause before a restart is the wall's")]
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

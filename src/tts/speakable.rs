@@ -53,7 +53,7 @@ fn block(line: &str) -> (String, bool) {
     }
     match item(line) {
         Some((number, content)) if !number.is_empty() => (format!("{number}: {content}"), true),
-        Some((_, content)) => (content.into(), true),
+        Some((_, content)) => (content, true),
         None => (line.into(), false),
     }
 }

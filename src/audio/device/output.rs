@@ -1,6 +1,7 @@
 //! A speaker that is a device.
 //!
 //! Owns the playback stream, its thread and the ring that it plays from. Never blocks its writer: what does not fit is refused.
+#![allow(clippy::disallowed_methods, reason = "a reply that is sent once needs no bound")]
 
 use super::{Kind, StreamTrouble, choose, does_not_open, find, name_of, on_thread, reporter};
 use crate::audio::AudioError;

@@ -2,6 +2,7 @@
 //!
 //! Owns its pipes, its deadline and its end. Called by the pool's workers only. The process gets no environment of the gateway
 //! (where keys are) and its own process group, so that Ctrl-C in a terminal reaches the gateway alone, which ends it in order.
+#![allow(clippy::disallowed_methods, reason = "a recogniser's process is given a few variables and no others")]
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
