@@ -77,6 +77,9 @@ impl Mouth {
     /// Engine time of the last sample that was played, while nothing plays.
     pub(super) fn silent_since(&self) -> Option<Ms> { self.last_sample_at }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize { self.queue.len() }
+
     pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
 
     pub(super) fn speaks_for(&self, turn: TurnId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Agent(turn)) }
@@ -87,7 +90,7 @@ impl Engine {
     pub(super) fn say_plain(&mut self, text: impl Into<String>) { self.say(Purpose::Plain, text.into(), None) }
 
     pub(super) fn say(&mut self, purpose: Purpose, text: String, earcon: Option<Earcon>) {
-        debug_assert!(!super::super::grammar::begins_or_ends_approving(&text), "a prompt may not begin or end with an approving sentence: {text}");
+        let text = framed(text);
         if purpose == Purpose::Mode {
             self.mouth.queue.retain(|s| s.begun || s.purpose != Purpose::Mode);
         }
@@ -361,6 +364,11 @@ impl Engine {
     }
 
     pub(super) fn last_said(&self) -> String { self.mouth.last_text.clone() }
+}
+
+/// No prompt begins or ends with an approving sentence, whoever wrote the words in it: its echo could answer a question.
+fn framed(text: String) -> String {
+    if super::super::grammar::begins_or_ends_approving(&text) { format!("These are the words: {text} That is where they end.") } else { text }
 }
 
 /// The words of a speech that were heard in `heard_ms`, segment by segment, and its whole length so far.
