@@ -49,6 +49,9 @@ impl Turns {
     /// The agent itself is at work (not waiting for a person or a tool).
     pub(super) fn is_working(&self) -> bool { self.active.as_ref().is_some_and(|t| t.responding) }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize { self.queue.len() }
+
     pub(super) fn active_id(&self) -> Option<TurnId> { self.active.as_ref().map(|t| t.id) }
 }
 
