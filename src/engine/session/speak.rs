@@ -225,16 +225,17 @@ impl Engine {
         let Some(speech) = self.mouth.queue.pop_front() else { return };
         let total: u64 = speech.lengths.iter().flatten().sum();
         let text = speech.segments.join(" ");
-        self.remember(&speech, self.now);
+        self.remember(&speech, &text, self.now);
         self.finish_speech(&speech, text, total, total);
         if let Purpose::Question(question) = &speech.purpose {
             self.question_was_heard(question);
         }
     }
 
-    fn remember(&mut self, speech: &Speech, to: Ms) {
+    /// What was audible of a speech, and until when: only that can come back as an echo.
+    fn remember(&mut self, speech: &Speech, audible: &str, to: Ms) {
         self.mouth.last_sample_at = Some(to);
-        let words = super::super::grammar::words_of(&speech.segments.join(" "));
+        let words = super::super::grammar::words_of(audible);
         self.mouth.recent.push_back(Said { from: speech.began_at, to, words });
         let horizon = to.saturating_sub(ECHO_MEMORY_MS);
         self.mouth.recent.retain(|s| s.to >= horizon);
@@ -295,7 +296,7 @@ impl Engine {
             self.mouth.segmenter = Segmenter::default();
         }
         let (heard, total) = heard_of(&speech, heard_ms);
-        self.remember(&speech, self.now);
+        self.remember(&speech, &heard, self.now);
         self.finish_speech(&speech, heard, heard_ms.min(total), total);
     }
 
