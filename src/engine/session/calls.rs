@@ -59,6 +59,10 @@ impl Lane {
 
     pub(super) fn deadline(&self) -> Option<Ms> { self.parked.iter().map(|p| p.expires_at).chain(self.hold_until).min() }
 
+    /// Calls that wait, and calls that wait for a screen.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> (usize, usize) { (self.queue.len(), self.parked.len()) }
+
     /// Holds the next call back until a person could have taken the approval back.
     pub(super) fn hold(&mut self, until: Ms, version: u32) {
         self.hold_until = Some(until);
@@ -264,7 +268,11 @@ impl Engine {
     pub(super) fn expire_requests(&mut self) {
         if self.asked.expires_at.is_some_and(|at| self.now >= at) {
             if let Some(id) = self.question().map(|q| q.id.clone()) {
-                self.resolve_request(&id, "expired", &By::gateway());
+                // A plan's question has no call behind it; left open, nothing that waits behind it would ever be answered.
+                if !self.resolve_request(&id, "expired", &By::gateway()) {
+                    self.end_question("expired", &By::gateway());
+                    self.say_plain("I heard no answer. Plan mode stays on.");
+                }
             }
         }
         let due: Vec<QuestionId> = self.lane.parked.iter().filter(|p| self.now >= p.expires_at).map(|p| p.request.clone()).collect();

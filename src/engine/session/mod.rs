@@ -9,6 +9,8 @@ mod hear;
 mod speak;
 mod turns;
 #[cfg(test)]
+mod props;
+#[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;

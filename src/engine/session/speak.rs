@@ -77,6 +77,9 @@ impl Mouth {
     /// Engine time of the last sample that was played, while nothing plays.
     pub(super) fn silent_since(&self) -> Option<Ms> { self.last_sample_at }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize { self.queue.len() }
+
     pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
 }
 
@@ -85,7 +88,7 @@ impl Engine {
     pub(super) fn say_plain(&mut self, text: impl Into<String>) { self.say(Purpose::Plain, text.into(), None) }
 
     pub(super) fn say(&mut self, purpose: Purpose, text: String, earcon: Option<Earcon>) {
-        debug_assert!(!super::super::grammar::begins_or_ends_approving(&text), "a prompt may not begin or end with an approving sentence: {text}");
+        let text = framed(text);
         if purpose == Purpose::Mode {
             self.mouth.queue.retain(|s| s.begun || s.purpose != Purpose::Mode);
         }
@@ -220,16 +223,17 @@ impl Engine {
         let Some(speech) = self.mouth.queue.pop_front() else { return };
         let total: u64 = speech.lengths.iter().flatten().sum();
         let text = speech.segments.join(" ");
-        self.remember(&speech, self.now);
+        self.remember(&speech, &text, self.now);
         self.finish_speech(&speech, text, total, total);
         if let Purpose::Question(question) = &speech.purpose {
             self.question_was_heard(question);
         }
     }
 
-    fn remember(&mut self, speech: &Speech, to: Ms) {
+    /// What was audible of a speech, and until when: only that can come back as an echo.
+    fn remember(&mut self, speech: &Speech, audible: &str, to: Ms) {
         self.mouth.last_sample_at = Some(to);
-        let words = super::super::grammar::words_of(&speech.segments.join(" "));
+        let words = super::super::grammar::words_of(audible);
         self.mouth.recent.push_back(Said { from: speech.began_at, to, words });
         let horizon = to.saturating_sub(ECHO_MEMORY_MS);
         self.mouth.recent.retain(|s| s.to >= horizon);
@@ -290,7 +294,7 @@ impl Engine {
             self.mouth.segmenter = Segmenter::default();
         }
         let (heard, total) = heard_of(&speech, heard_ms);
-        self.remember(&speech, self.now);
+        self.remember(&speech, &heard, self.now);
         self.finish_speech(&speech, heard, heard_ms.min(total), total);
     }
 
@@ -359,6 +363,11 @@ impl Engine {
     }
 
     pub(super) fn last_said(&self) -> String { self.mouth.last_text.clone() }
+}
+
+/// No prompt begins or ends with an approving sentence, whoever wrote the words in it: its echo could answer a question.
+fn framed(text: String) -> String {
+    if super::super::grammar::begins_or_ends_approving(&text) { format!("These are the words: {text} That is where they end.") } else { text }
 }
 
 /// The words of a speech that were heard in `heard_ms`, segment by segment, and its whole length so far.

@@ -285,6 +285,16 @@ fn an_answer_before_the_question_was_heard_is_asked_for_again() {
 }
 
 #[test]
+fn a_no_over_the_question_denies_although_the_question_would_have_ended_with_that_word() {
+    let mut w = World::new();
+    w.settle();
+    w.say_now("Add buy milk to my notes.");
+    assert!(w.speaking.is_some());
+    w.say_now("No.");
+    assert_eq!(w.result_codes(), vec![("notes__add".into(), "denied_by_user".into())], "{}", w.spoken());
+}
+
+#[test]
 fn speech_that_goes_on_takes_consent_back() {
     let mut w = World::new();
     w.say("Add buy milk to my notes.");

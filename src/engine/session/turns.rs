@@ -49,6 +49,9 @@ impl Turns {
     /// The agent itself is at work (not waiting for a person or a tool).
     pub(super) fn is_working(&self) -> bool { self.active.as_ref().is_some_and(|t| t.responding) }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize { self.queue.len() }
+
     pub(super) fn active_id(&self) -> Option<TurnId> { self.active.as_ref().map(|t| t.id) }
 }
 
@@ -166,7 +169,8 @@ impl Engine {
     }
 
     pub(super) fn on_agent_text(&mut self, turn: TurnId, text: &str) {
-        if self.turns.active.as_ref().is_some_and(|t| t.id == turn && !t.abandoned) {
+        // A response that has ended says nothing more: its speech is complete.
+        if self.turns.active.as_ref().is_some_and(|t| t.id == turn && t.responding) {
             self.turns.failed_before = false;
             self.say_more(turn, text);
         }
@@ -174,7 +178,7 @@ impl Engine {
 
     pub(super) fn on_agent_call(&mut self, turn: TurnId, id: CallId, tool: String, arguments: Result<serde_json::Value, ToolOutcome>) {
         let known = self.snap.items.iter().any(|i| matches!(i, Item::Call { id: old, .. } if old == &id));
-        let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && !t.abandoned && !known) else { return };
+        let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && t.responding && !known) else { return };
         active.called = true;
         active.open.insert(id.clone());
         let stamp = active.stamp;
@@ -183,7 +187,7 @@ impl Engine {
     }
 
     pub(super) fn on_agent_done(&mut self, turn: TurnId, failed: Option<String>) {
-        let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn) else { return };
+        let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && t.responding) else { return };
         active.responding = false;
         active.failed |= failed.is_some();
         self.say_end(turn);
