@@ -19,7 +19,7 @@ stage = @printf '\n== %s\n' $(1)
 
 .PHONY: help
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: run
 run: ready ## Bring what is missing, build, start the gateway; prints the address of its page
@@ -36,7 +36,7 @@ ready: cargo-here ## What `run` does, without the start
 	@cargo run --quiet -- models get
 
 .PHONY: test
-test: test-ready test-rust test-gate test-pure test-page ## Bring what tests need and run all of them
+test: test-ready test-rust test-gate test-pure test-page test-page-live ## Bring what tests need and run all of them
 	$(call stage,'All tests passed')
 
 .PHONY: test-ready
@@ -73,6 +73,11 @@ test-pure: ## The pure rooms built and tested alone
 test-page: ## The page in a headless browser, against a small gateway of its own
 	$(call stage,'Tests: the page in a browser')
 	@cd tests/browser && PATH="$(TARGET)/node/bin:$$PATH" $(WITHIN) npm test --silent
+
+.PHONY: test-page-live
+test-page-live: ## The page against the real gateway: a spoken sentence and a plan approved with a click
+	$(call stage,'Tests: the page and the gateway')
+	@PATH="$(TARGET)/node/bin:$$PATH" $(WITHIN) scripts/page-live $(TARGET)/debug/voxgate
 
 .PHONY: lint
 lint: cargo-here ## The compiler's and clippy's opinion, and the documentation without warnings
