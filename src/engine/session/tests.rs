@@ -420,3 +420,20 @@ fn a_loosened_state_is_never_restored() {
     assert!(engine.snapshot().question.is_none() && engine.snapshot().approvals.is_empty());
     assert!(engine.snapshot().trace.iter().all(|t| t.ended.is_some()), "every call has its one end");
 }
+
+#[test]
+fn talk_of_something_else_leaves_the_call_to_a_screen() {
+    let mut w = World::new();
+    w.say("Add buy milk to my notes.");
+    let door = OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!());
+    w.input(Input::Typed { door, text: "What's in my notes?".into(), ticket: Ticket(7) });
+    w.settle();
+    assert_eq!(w.ran.iter().map(|r| r.0.as_str()).collect::<Vec<_>>(), ["notes__list"]);
+    let request = w.engine.snapshot().approvals[0].request.clone();
+    w.say("Yes, go ahead.");
+    assert_eq!(w.ran.len(), 1, "its window has closed");
+    assert_eq!(w.decide(Decide::AnswerTool { request, approve: true }), (true, "ok"));
+    w.settle();
+    assert_eq!(w.ran.last().map(|r| r.0.as_str()), Some("notes__add"));
+    assert_eq!(w.result_codes().iter().filter(|r| r.0 == "notes__add").count(), 1);
+}

@@ -58,6 +58,8 @@ impl Turns {
 impl Engine {
     /// A user line is in the transcript; the agent answers it.
     pub(super) fn new_user_turn(&mut self) {
+        // A question about a call is not withdrawn by talk of something else: a screen can still answer it.
+        self.park_asked();
         self.abandon_turn(TurnEnd::Interrupted);
         self.queue_turn(None);
     }
