@@ -62,7 +62,7 @@ test-rust: ## Unit tests and the integration binary (after test-ready)
 .PHONY: test-gate
 test-gate: ## The gate under a scheduler that tries many interleavings
 	$(call stage,'Tests: the gate under 20000 schedules')
-	@$(WITHIN) cargo test --features shuttle --lib gate
+	@$(WITHIN) cargo test --no-default-features --features shuttle --lib gate
 
 .PHONY: test-pure
 test-pure: ## The pure rooms built and tested alone
