@@ -47,8 +47,8 @@ pub(super) struct Lane {
     running: Option<Wanted>,
     parked: Vec<Parked>,
     hold_until: Option<Ms>,
-    /// A person's hasty approval may still be taken back: version and until when.
-    pub(super) hasty: Option<(u32, Ms)>,
+    /// What a person loosened by voice may still be taken back: the approved version, if it was an approval, and until when.
+    pub(super) hasty: Option<(Option<u32>, Ms)>,
 }
 
 impl Lane {
@@ -63,8 +63,8 @@ impl Lane {
     #[cfg(test)]
     pub(super) fn sizes(&self) -> (usize, usize) { (self.queue.len(), self.parked.len()) }
 
-    /// Holds the next call back until a person could have taken the approval back.
-    pub(super) fn hold(&mut self, until: Ms, version: u32) {
+    /// Holds the next call back until a person could have taken the loosening back.
+    pub(super) fn hold(&mut self, until: Ms, version: Option<u32>) {
         self.hold_until = Some(until);
         self.hasty = Some((version, until));
     }

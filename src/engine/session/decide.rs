@@ -283,6 +283,7 @@ impl Engine {
             self.plan_decided(version, PlanStatus::SetAside, by, "");
         }
         self.loosen(by, Some(false), AfterLoosening::Left);
+        self.hold_if_spoken(by, None);
         self.reply(ticket, true, "ok", "Plan mode is off.");
     }
 
@@ -306,11 +307,15 @@ impl Engine {
         } else {
             self.say_approved(version);
         }
-        if by.surface == Surface::Voice {
-            let until = self.now + TAKE_BACK_MS.saturating_sub(self.config.ear.loosen_silence_ms);
-            self.lane.hold(until, version);
-        }
+        self.hold_if_spoken(by, Some(version));
         self.reply(ticket, true, "ok", format!("Plan {version} is approved."));
+    }
+
+    /// What was loosened by voice lets nothing begin while going on speaking would take it back.
+    fn hold_if_spoken(&mut self, by: &By, approved: Option<u32>) {
+        if by.surface == Surface::Voice {
+            self.lane.hold(self.now + TAKE_BACK_MS.saturating_sub(self.config.ear.loosen_silence_ms), approved);
+        }
     }
 
     fn one_presented(&self) -> bool { self.snap.plans.iter().filter(|p| p.status == PlanStatus::Waiting).count() == 1 && self.snap.plans.iter().rev().take_while(|p| !matches!(p.status, PlanStatus::Approved)).filter(|p| p.status != PlanStatus::Waiting).all(|p| matches!(p.status, PlanStatus::SetAside | PlanStatus::Dismissed | PlanStatus::Completed)) }
@@ -349,15 +354,16 @@ impl Engine {
         self.say_plain("I could not write that down, so plan mode stays on.");
     }
 
-    /// Speech went on right after an approval: nothing has begun, so it is taken back.
+    /// Speech went on right after a loosening: nothing has begun, so it is taken back.
     pub(super) fn take_back_if_hasty(&mut self, began_at: Ms) {
-        let Some((version, until)) = self.lane.hasty.filter(|(_, until)| began_at <= *until) else { return };
-        let _ = until;
-        self.lane.hasty = None;
-        self.abandon_turn(super::super::input::TurnEnd::Interrupted);
-        self.enter_plan("speech went on right after the approval", &By::gateway());
-        self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
-        self.say_plain("You went on speaking, so I took the approval back. Plan mode is on.");
+        let Some((approved, _)) = self.lane.hasty.take_if(|(_, until)| began_at <= *until) else { return };
+        if let Some(version) = approved {
+            self.abandon_turn(super::super::input::TurnEnd::Interrupted);
+            self.enter_plan("speech went on right after the approval", &By::gateway());
+            self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
+            return self.say_plain("You went on speaking, so I took the approval back. Plan mode is on.");
+        }
+        self.enter_plan("speech went on right after plan mode was left", &By::gateway());
     }
 
     fn request_changes(&mut self, version: Option<u32>, comments: &str, by: &By, ticket: Option<Ticket>) {

@@ -309,6 +309,17 @@ fn speech_that_goes_on_takes_consent_back() {
 }
 
 #[test]
+fn speech_that_goes_on_takes_leaving_back() {
+    let mut w = World::new();
+    w.say("Enter plan mode.");
+    w.say("Exit plan mode.");
+    w.say_now("Yes, go ahead.");
+    assert!(!w.engine.snapshot().in_plan());
+    w.say_now("After lunch.");
+    assert!(w.engine.snapshot().in_plan() && w.engine.gate().stamp().posture == super::super::mode::Posture::Plan);
+}
+
+#[test]
 fn entering_while_a_call_runs_drains_and_refuses_what_waits() {
     let mut w = World::new();
     w.tool_ms = 20_000;
