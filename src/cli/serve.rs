@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::setup::{Place, Trouble, start_metrics, told_to_stop};
 use crate::server::{Doors, serve};
 use crate::session::hub::Hub;
+use crate::store::home::HomeLock;
 
 /// How to serve.
 #[derive(Args, Clone, Debug, Default)]
@@ -57,23 +58,48 @@ impl Opened {
     }
 }
 
+/// A gateway that runs: it holds the home, its doors are open.
+pub struct Gateway {
+    /// Every conversation of this home.
+    pub hub: Arc<Hub>,
+    /// The doors.
+    pub opened: Opened,
+    _lock: HomeLock,
+}
+
+impl Gateway {
+    /// Takes the home, starts ears, voice and agent, and opens the doors. `what` tells other processes who holds the home.
+    ///
+    /// # Errors
+    /// [`Trouble`]: somebody else has the home or the port, or something is missing.
+    pub async fn start(place: &Place, what: &str) -> Result<Gateway, Trouble> {
+        let mut lock = place.hold(what)?;
+        let listener = place.listen().await?;
+        let metrics = start_metrics();
+        eprintln!("voxgate: loading the recogniser and the voice");
+        let hub: Arc<Hub> = Arc::new(place.hub(place.parts().await?));
+        let opened = Opened::open(listener, place.doors(hub.clone(), metrics)?)?;
+        lock.set_address(&opened.url).map_err(Trouble::failed)?;
+        Ok(Gateway { hub, opened, _lock: lock })
+    }
+
+    /// Ends every conversation and closes the doors.
+    pub async fn close(self, reason: &str) {
+        self.hub.close(reason).await;
+        self.opened.close().await;
+    }
+}
+
 /// Serves until it is told to stop.
 ///
 /// # Errors
 /// [`Trouble`].
 pub async fn run(place: Place) -> Result<ExitCode, Trouble> {
-    let mut lock = place.hold("serve")?;
-    let listener = place.listen().await?;
-    let metrics = start_metrics();
-    eprintln!("voxgate: loading the recogniser and the voice");
-    let hub: Arc<Hub> = Arc::new(place.hub(place.parts().await?));
-    let opened = Opened::open(listener, place.doors(hub.clone(), metrics)?)?;
-    lock.set_address(&opened.url).map_err(Trouble::failed)?;
-    println!("listening on {}", opened.url);
-    eprintln!("voxgate: open {} in a browser (the link works once, for a minute; `voxgate link` prints another)", opened.page);
+    let gateway = Gateway::start(&place, "serve").await?;
+    println!("listening on {}", gateway.opened.url);
+    eprintln!("voxgate: open {} in a browser (the link works once, for a minute; `voxgate link` prints another)", gateway.opened.page);
     told_to_stop().await;
     eprintln!("voxgate: closing");
-    hub.close("the gateway was stopped").await;
-    opened.close().await;
+    gateway.close("the gateway was stopped").await;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum};
 
-use super::serve::Opened;
-use super::setup::{Place, Trouble, start_metrics, told_to_stop};
+use super::serve::Gateway;
+use super::setup::{Place, Trouble, told_to_stop};
 use crate::audio::wav_file::{MicFile, SpeakerFile};
 use crate::session::driver::Driver;
 use crate::session::file::{FileDevice, FileRun, Pace};
-use crate::session::hub::Hub;
 use crate::session::registry::Which;
 
 /// How to talk.
@@ -60,15 +59,9 @@ pub enum PaceArg {
 /// [`Trouble`]: exit code 2 for wrong files or arguments, 1 for what failed on the way.
 pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
     let files = FileEnds::open(&args)?;
-    let mut lock = place.hold("talk")?;
-    let listener = place.listen().await?;
-    let metrics = start_metrics();
-    eprintln!("voxgate: loading the recogniser and the voice");
-    let hub: Arc<Hub> = Arc::new(place.hub(place.parts().await?));
-    let opened = Opened::open(listener, place.doors(hub.clone(), metrics)?)?;
-    lock.set_address(&opened.url).map_err(Trouble::failed)?;
-    eprintln!("voxgate: the chat of this conversation is at {}", opened.page);
-    let (driver, handle) = hub.make(if args.new { Which::New } else { Which::Last }).map_err(Trouble::failed)?;
+    let gateway = Gateway::start(&place, "talk").await?;
+    eprintln!("voxgate: the chat of this conversation is at {}", gateway.opened.page);
+    let (driver, handle) = gateway.hub.make(if args.new { Which::New } else { Which::Last }).map_err(Trouble::failed)?;
     let (driver, events) = with_events(driver, args.events.as_deref())?;
     let held = match files {
         Some(files) => run_files(driver, files, &args).await,
@@ -82,8 +75,7 @@ pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
             Ok(())
         }
     };
-    hub.close("the conversation over the microphone has ended").await;
-    opened.close().await;
+    gateway.close("the conversation over the microphone has ended").await;
     if let Some(events) = events {
         events.finish()?;
     }
