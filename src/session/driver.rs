@@ -143,7 +143,8 @@ impl Driver {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         while !self.closing {
-            let wait = self.deadline.map(|at| self.clock.until(at));
+            // A deadline that is over and still holds (speech keeps a question open) is looked at again a little later, not at once.
+            let wait = self.deadline.map(|at| self.clock.until(at).max(TICK));
             tokio::select! {
                 command = self.commands.recv() => match command { Some(command) => self.command(command), None => break },
                 Some(deed) = self.results.recv() => self.deed(deed),
