@@ -19,6 +19,7 @@ use super::{Agent, AgentError, CallIds};
 use crate::dialect::openai_chat::{Assembly, BadStream, error_in, request};
 use crate::dialect::sse::SseReader;
 use crate::engine::conversation::{AgentOutput, StepRequest};
+use crate::secret::Secret;
 
 /// Its name in the table.
 pub const NAME: &str = "openai";
@@ -74,6 +75,8 @@ pub struct OpenAi {
 struct Inner {
     client: Client,
     base: Url,
+    /// To take it out of what the server says.
+    key: Option<Secret>,
     model: String,
     idle: Duration,
     ids: CallIds,
@@ -98,7 +101,7 @@ impl OpenAi {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|_| AgentError::Config("the HTTP client could not be made".into()))?;
-        Ok(OpenAi { inner: Arc::new(Inner { client, base, model: settings.model, idle: settings.idle, ids: CallIds::new() }) })
+        Ok(OpenAi { inner: Arc::new(Inner { client, base, key: settings.api_key.map(|k| k.trim().to_string()).filter(|k| !k.is_empty()).map(Secret::new), model: settings.model, idle: settings.idle, ids: CallIds::new() }) })
     }
 
     /// Calls the server and says in a sentence what it found, for the doctor and the first notice.
@@ -154,7 +157,7 @@ impl Inner {
                 Some(Err(_)) | None => (sse.finish().into_iter().collect(), true),
             };
             for data in events.iter().filter(|d| !d.trim().is_empty()) {
-                let text = assembly.push(data).map_err(bad_stream)?;
+                let text = assembly.push(data).map_err(|e| self.bad_stream(e))?;
                 if let Some(text) = text && out.send(AgentOutput::Text(text)).await.is_err() {
                     return Ok(None);
                 }
@@ -175,7 +178,7 @@ impl Inner {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => AgentError::Key,
             StatusCode::NOT_FOUND => AgentError::NotThere,
             StatusCode::TOO_MANY_REQUESTS => AgentError::Busy,
-            other => AgentError::Refused { status: other.as_u16(), message: short(&message) },
+            other => AgentError::Refused { status: other.as_u16(), message: self.short(&message) },
         })
     }
 
@@ -215,15 +218,23 @@ impl Inner {
         if error.is_connect() || error.is_timeout() { AgentError::Unreachable(shown(self.base.as_str())) } else { AgentError::Cut }
     }
 
-    fn url(&self, path: &str) -> String { format!("{}/{path}", self.base.as_str().trim_end_matches('/')) }
-}
-
-fn bad_stream(error: BadStream) -> AgentError {
-    match error {
-        BadStream::TooLong => AgentError::TooLong,
-        BadStream::Error(message) => AgentError::Refused { status: 200, message: short(&message) },
-        BadStream::Malformed(why) => AgentError::BadReply(short(&why)),
+    fn bad_stream(&self, error: BadStream) -> AgentError {
+        match error {
+            BadStream::TooLong => AgentError::TooLong,
+            BadStream::Error(message) => AgentError::Refused { status: 200, message: self.short(&message) },
+            BadStream::Malformed(why) => AgentError::BadReply(self.short(&why)),
+        }
     }
+
+    /// [`short`] without the key that was sent, whatever it looks like.
+    fn short(&self, message: &str) -> String {
+        match &self.key {
+            Some(key) => short(&message.replace(key.expose(), "…")),
+            None => short(message),
+        }
+    }
+
+    fn url(&self, path: &str) -> String { format!("{}/{path}", self.base.as_str().trim_end_matches('/')) }
 }
 
 fn base_of(settings: &Settings) -> Result<Url, AgentError> {

@@ -457,8 +457,8 @@ impl Driver {
     fn head<'a>(&'a self, msg_id: &'a str) -> Head<'a> { Head { session_id: &self.id, msg_id, at_ms: super::clock::unix_ms() } }
 
     fn partial(&mut self, role: Role, text: &str) {
-        if role == Role::User && self.mirrors.count() > 0 {
-            let frame = feral::partial_transcript(self.head(&message_id()), "", text);
+        if self.mirrors.count() > 0 {
+            let frame = feral::partial_transcript(self.head(&message_id()), role, "", text);
             self.mirrors.passing(frame.into());
         }
     }

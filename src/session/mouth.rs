@@ -37,7 +37,8 @@ pub struct SayJob {
 #[derive(Debug)]
 struct Sent {
     speech: SpeechId,
-    first_at: Option<Ms>,
+    /// When its client will have played all of it, but for what it buffers.
+    plays_until: Option<Ms>,
     sent_ms: u64,
     ended: bool,
 }
@@ -108,7 +109,7 @@ impl MouthEnd {
         self.cut = None;
         if let Some(tone) = tone { self.earcon(tone) }
         if let Sink::Socket { sent, .. } = &mut self.sink {
-            *sent = Some(Sent { speech, first_at: None, sent_ms: 0, ended: false });
+            *sent = Some(Sent { speech, plays_until: None, sent_ms: 0, ended: false });
         }
         self.tell(LegOutput::SpeechBegan { speech, item, turn });
     }
@@ -160,8 +161,10 @@ impl MouthEnd {
                 let mut samples = tone.take().map(|t| earcon(t, sound.rate_hz)).unwrap_or_default();
                 samples.resize(samples.len() + pause, 0);
                 samples.extend_from_slice(&sound.samples);
-                sent.first_at.get_or_insert(now);
-                sent.sent_ms += samples.len() as u64 * 1000 / u64::from(sound.rate_hz.max(1));
+                let length = samples.len() as u64 * 1000 / u64::from(sound.rate_hz.max(1));
+                sent.sent_ms += length;
+                // Sound that comes after everything before it was played begins then, not where that ended.
+                sent.plays_until = Some(sent.plays_until.map_or(now, |at| at.max(now)) + length);
                 *lost |= tx.try_send(LegOutput::Audio { speech, samples, rate_hz: sound.rate_hz }).is_err();
             }
         }
@@ -202,7 +205,7 @@ impl MouthEnd {
             Sink::Socket { sent, .. } => {
                 let Some(was) = sent.take().filter(|s| s.speech == speech) else { return 0 };
                 if !was.ended { self.tell(LegOutput::SpeechEnded { speech, end }) }
-                was.first_at.map_or(0, |at| now.saturating_sub(at).min(was.sent_ms))
+                was.plays_until.map_or(0, |at| was.sent_ms.saturating_sub(at.saturating_sub(now)))
             }
         }
     }
@@ -230,7 +233,7 @@ impl MouthEnd {
                 }
             },
             Sink::Socket { sent, .. } => {
-                let over = sent.as_ref().is_some_and(|s| s.ended && s.first_at.is_none_or(|at| now >= at + s.sent_ms + SOCKET_DELAY_MS));
+                let over = sent.as_ref().is_some_and(|s| s.ended && s.plays_until.is_none_or(|at| now >= at + SOCKET_DELAY_MS));
                 if !over { return None }
                 sent.take().map(|s| Input::Drained { speech: s.speech })
             }

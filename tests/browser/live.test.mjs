@@ -55,6 +55,12 @@ async function reached(what, wait) {
 
 const outcomes = () => page.$$eval("#trace > li", (all) => all.map((n) => n.querySelector(".outcome").textContent));
 
+// The voice says it, and its line is in the conversation.
+async function said(pattern) {
+  await reached(`the voice says ${pattern}`, page.waitForFunction(([source, flags]) =>
+    [...document.querySelectorAll("#line-list .line.assistant")].some((n) => new RegExp(source, flags).test(n.textContent)), [pattern.source, pattern.flags]));
+}
+
 async function type(words) {
   await page.fill("#text", words);
   await page.press("#text", "Enter");
@@ -78,6 +84,7 @@ test("speech turns the badge; the plan card approves; the question card lets the
   assert.equal(await page.textContent("#badge-name"), "PLAN MODE");
   await reached("what was said is in the conversation", page.waitForFunction(() =>
     [...document.querySelectorAll("#line-list .line.user")].some((n) => /plan mode/i.test(n.textContent))));
+  await said(/plan mode is on/i);
   await picture("2-plan-mode");
 
   await type("Add buy eggs to my notes.");
@@ -89,6 +96,7 @@ test("speech turns the badge; the plan card approves; the question card lets the
   await reached("the plan card waits", page.waitForSelector('#plan[data-status="waiting"] #plan-approve:not([hidden])'));
   assert.ok((await page.$$("#plan-steps > li")).length >= 1, "the plan has steps");
   assert.match(await page.textContent("#plan-steps"), /eggs/i);
+  await said(/plan one.*eggs/is);
   await picture("3-plan");
 
   await page.click("#plan-approve");
@@ -97,12 +105,14 @@ test("speech turns the badge; the plan card approves; the question card lets the
 
   await reached("the mutating step is asked about", page.waitForSelector("#question:not([hidden]) #question-yes"));
   assert.match(await page.textContent("#question-text"), /eggs/i);
+  await said(/eggs to your notes/i);
   await picture("4-question");
   await page.click("#question-yes");
   await reached("the call has run", page.waitForFunction(() =>
     [...document.querySelectorAll("#trace > li")].some((n) => n.dataset.outcome === "ok" && /eggs/i.test(n.textContent))));
   await reached("the question is gone", page.waitForSelector("#question", { state: "hidden" }));
   assert.equal((await outcomes()).filter((o) => o === "waits for you").length, 0);
+  await said(/I added buy eggs/i);
   await picture("5-done");
 
   assert.deepEqual(complaints, [], "the browser has nothing to complain about");

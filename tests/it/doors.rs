@@ -1,7 +1,7 @@
 //! The doors over real sockets on port 0, with conversations whose driver is a few lines.
 
 mod fake;
-mod http;
+pub mod http;
 mod mirror;
 mod refusals;
 mod rest;

@@ -2,14 +2,22 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at the wall and are told by variables where programs are")]
 
 mod barge_in;
+mod browser;
+mod by_hand;
+mod card;
 mod conversation;
 mod doors;
+mod headset_and_chat;
 mod hearing;
+mod live;
+mod pulse;
 mod realtime_door;
-mod tidy;
 mod refused_by_voice;
+mod sdk_conversation;
+mod secrets;
 mod speech;
 mod talking;
+mod tidy;
 mod tools;
 mod utterances;
 mod voice;

@@ -3,6 +3,6 @@
 mod asks;
 mod bad_frames;
 mod manners;
-mod sdk;
+pub(crate) mod sdk;
 mod turns;
 mod world;

@@ -14,7 +14,7 @@ use voxgate::tts::hibari::Hibari;
 use voxgate::tts::{self, Voice, VoiceSettings};
 
 /// The folder of weights, and what brings it when it is not there.
-fn models(sub: &str) -> PathBuf {
+pub(crate) fn models(sub: &str) -> PathBuf {
     let root = std::env::var_os("VOXGATE_MODELS").map(PathBuf::from).unwrap_or_else(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from)
             .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")));
@@ -25,13 +25,13 @@ fn models(sub: &str) -> PathBuf {
     path
 }
 
-fn hibari() -> &'static Hibari {
+pub(crate) fn hibari() -> &'static Hibari {
     static VOICE: OnceLock<Hibari> = OnceLock::new();
     VOICE.get_or_init(|| Hibari::load(&models("hibari"), 1.0).expect("the voice loads"))
 }
 
 /// What Whisper base writes of a sound.
-fn transcribe(samples: &[i16], rate_hz: u32) -> String {
+pub(crate) fn transcribe(samples: &[i16], rate_hz: u32) -> String {
     use whisper_rs::{FullParams, SamplingStrategy, WhisperContext, WhisperContextParameters};
     static EAR: OnceLock<WhisperContext> = OnceLock::new();
     let ear = EAR.get_or_init(|| {
@@ -55,7 +55,7 @@ fn transcribe(samples: &[i16], rate_hz: u32) -> String {
 }
 
 /// Lower-case words without marks. "by" counts as "buy": the two sound alike, so which is written says nothing of the voice.
-fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace("by", "buy");
     text.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }

@@ -1,48 +1,17 @@
 //! Sound cards, on a private PulseAudio with null sinks: what is played into the one is captured, what we play is recorded at the other.
 
 use std::f64::consts::TAU;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use voxgate::audio::device::{self, Kind, StreamTrouble};
 use voxgate::media::level::rms_dbfs;
 use voxgate::media::wav;
 
+use crate::pulse;
+
 /// Set in the copy of this program that runs with the private daemon: the daemon's process id.
 const DAEMON: &str = "VOXGATE_TEST_PULSE";
 const NAME: &str = "voice::devices::sound_cards_carry_tones_both_ways_and_tell_when_they_are_gone";
-
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start_daemon(dir: &Path) -> Daemon {
-    let socket = dir.join("pulse.sock");
-    let script = format!(
-        "load-module module-native-protocol-unix socket={} auth-anonymous=1\n\
-         load-module module-null-sink sink_name=speaker rate=48000 channels=1\n\
-         load-module module-null-sink sink_name=micsink rate=48000 channels=1\n\
-         load-module module-remap-source source_name=mic master=micsink.monitor\n\
-         set-default-sink speaker\nset-default-source mic\n", socket.display());
-    std::fs::write(dir.join("pulse.pa"), script).unwrap();
-    let child = Command::new("pulseaudio")
-        .args(["-n", "-F"]).arg(dir.join("pulse.pa"))
-        .args(["--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no", "--high-priority=no", "--realtime=no"])
-        .env("XDG_RUNTIME_DIR", dir).stdout(Stdio::null()).stderr(Stdio::null())
-        .spawn().expect("pulseaudio starts (apt-get install pulseaudio pulseaudio-utils)");
-    let daemon = Daemon(child);
-    let start = Instant::now();
-    while !socket.exists() {
-        assert!(start.elapsed() < Duration::from_secs(10), "pulseaudio does not come up");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    daemon
-}
 
 /// The device code finds its server by the environment, so the test runs itself again with one.
 #[test]
@@ -52,11 +21,11 @@ fn sound_cards_carry_tones_both_ways_and_tell_when_they_are_gone() {
         return runtime.block_on(with_daemon(&pid.to_string_lossy()));
     }
     let dir = tempfile::tempdir().unwrap();
-    let daemon = start_daemon(dir.path());
+    let daemon = pulse::start(dir.path());
     let out = Command::new(std::env::current_exe().unwrap())
         .args([NAME, "--exact", "--nocapture"])
-        .env(DAEMON, daemon.0.id().to_string())
-        .env("PULSE_SERVER", format!("unix:{}", dir.path().join("pulse.sock").display()))
+        .env(DAEMON, daemon.id().to_string())
+        .env("PULSE_SERVER", pulse::server(dir.path()))
         .output().unwrap();
     let said = String::from_utf8_lossy(&out.stdout);
     print!("{said}");

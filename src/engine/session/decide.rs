@@ -254,7 +254,13 @@ impl Engine {
     /// The posture turns at once: nothing that has not begun will.
     pub(super) fn enter_plan(&mut self, reason: &str, by: &By) {
         if self.snap.in_plan() && !self.loosening {
-            if by.surface == Surface::Voice { self.say(Purpose::Mode, "Plan mode is already on.".into(), None) }
+            // Staying is an answer too: whoever asks for plan mode now means no to leaving and to approving.
+            if self.close_plan_question(by) {
+                self.cut_question();
+                self.say_plain("All right. Plan mode stays on.");
+            } else if by.surface == Surface::Voice {
+                self.say(Purpose::Mode, "Plan mode is already on.".into(), None);
+            }
             return;
         }
         let (_, running) = self.gate.flip(Posture::Plan);
@@ -407,10 +413,13 @@ impl Engine {
         None
     }
 
-    fn close_plan_question(&mut self, by: &By) {
-        if self.question().is_some_and(|q| q.kind != QuestionKind::Tool && q.state.is_open()) {
+    /// Withdraws an open question about approving or leaving. Answers true when there was one.
+    fn close_plan_question(&mut self, by: &By) -> bool {
+        let open = self.question().is_some_and(|q| q.kind != QuestionKind::Tool && q.state.is_open());
+        if open {
             self.end_question("withdrawn", by);
         }
+        open
     }
 
     pub(super) fn plan_decided(&mut self, version: u32, status: PlanStatus, by: &By, comments: &str) {

@@ -28,6 +28,8 @@ struct Committed {
     item: ItemId,
     to_ms: u64,
     began_at: Ms,
+    /// The ear carried out a part of it already.
+    acted: bool,
 }
 
 /// Everything about hearing.
@@ -37,6 +39,8 @@ pub(super) struct Ears {
     look: Option<Look>,
     committed: Option<Committed>,
     commit_from_ms: u64,
+    /// End of the last utterance that the ear carried out although the client takes its turns by hand.
+    acted_ms: u64,
     item: Option<ItemId>,
     told: bool,
     create_response: bool,
@@ -48,7 +52,7 @@ pub(super) struct Ears {
 
 impl Ears {
     pub(super) fn new(ear: Ear) -> Self {
-        Self { ear, look: None, committed: None, commit_from_ms: 0, item: None, told: false, create_response: true, interrupt: true, want_response: false, failures: 0, broken: false }
+        Self { ear, look: None, committed: None, commit_from_ms: 0, acted_ms: 0, item: None, told: false, create_response: true, interrupt: true, want_response: false, failures: 0, broken: false }
     }
 
     pub(super) fn reset(&mut self, settings: EarSettings) {
@@ -217,8 +221,11 @@ impl Engine {
             self.reask();
             return;
         }
-        if !automatic && !matches!(decision, Decision::Enter | Decision::Stop | Decision::CancelTurn | Decision::Deny | Decision::Hold) {
-            return;
+        if !automatic {
+            if !matches!(decision, Decision::Enter | Decision::Stop | Decision::CancelTurn | Decision::Deny | Decision::Hold) {
+                return;
+            }
+            self.ears.acted_ms = utterance.last_ms;
         }
         if matches!(decision, Decision::None) && is_stock_closer(&words) {
             self.count(Count::Intent { decision: "none", reason: "stock_closer" });
@@ -263,7 +270,7 @@ impl Engine {
         let utterance = UtteranceId(self.fresh());
         self.act(Action::Leg(LegNote::Committed(item.clone())));
         let began_at = self.now.saturating_sub(to_ms - from_ms);
-        self.ears.committed = Some(Committed { utterance, item, to_ms, began_at });
+        self.ears.committed = Some(Committed { utterance, item, to_ms, began_at, acted: self.ears.acted_ms > from_ms });
         self.act(Action::Recognise { utterance, from_ms, to_ms });
     }
 
@@ -274,7 +281,7 @@ impl Engine {
     }
 
     fn on_committed(&mut self, committed: Committed, heard: &Heard) {
-        let Committed { utterance, item, began_at, .. } = committed;
+        let Committed { utterance, item, began_at, acted, .. } = committed;
         let text = (!heard.text.is_empty()).then(|| heard.text.clone());
         self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
         let decision = decide(heard, &self.table.clone(), &self.moment());
@@ -290,6 +297,12 @@ impl Engine {
             return;
         }
         let ordinary = matches!(decision, Decision::None);
+        if acted && ordinary && is_short_answer(&words_of(&heard.text)) {
+            // "No", "wait" and "stop" were obeyed when they were heard; the agent is not told of them a second time.
+            self.transcript(utterance, &heard.text, item, false);
+            if want { self.say_plain("All right.") }
+            return;
+        }
         self.on_words(utterance, &heard.text, item, decision, false);
         if want && ordinary { self.on_create_response() }
     }
@@ -315,6 +328,9 @@ impl Engine {
         self.decide_by_voice(utterance, text, decision);
     }
 }
+
+/// At most as long as what denies, holds or stops.
+fn is_short_answer(words: &[String]) -> bool { words.len() <= 3 }
 
 /// What recognisers write over silence and noise.
 fn is_stock_closer(words: &[String]) -> bool {

@@ -213,6 +213,7 @@ impl Engine {
         self.pump_lane();
         self.pump_turns();
         self.pump_mouth();
+        self.tell_turn_ended(false);
         self.check_draining();
         self.show_voice_state();
     }

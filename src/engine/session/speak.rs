@@ -62,11 +62,13 @@ pub(super) struct Mouth {
     last_item: Option<(ItemId, String, u64)>,
     last_sample_at: Option<Ms>,
     cutting: bool,
+    /// What a client says it played of the speech that is being cut; it knows better than we do.
+    played_ms: Option<u64>,
 }
 
 impl Mouth {
     pub(super) fn new(first: u64) -> Self {
-        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false }
+        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false, played_ms: None }
     }
 
     pub(super) fn is_busy(&self) -> bool { !self.queue.is_empty() }
@@ -79,6 +81,9 @@ impl Mouth {
 
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize { self.queue.len() }
+
+    /// Words of this turn wait to be said.
+    pub(super) fn will_speak_for(&self, turn: TurnId) -> bool { self.queue.iter().any(|s| !s.begun && !s.segments.is_empty() && s.purpose == Purpose::Agent(turn)) }
 
     pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
 }
@@ -286,6 +291,7 @@ impl Engine {
 
     pub(super) fn on_was_cut(&mut self, id: SpeechId, heard_ms: u64) {
         self.mouth.cutting = false;
+        let heard_ms = self.mouth.played_ms.take().unwrap_or(heard_ms);
         if self.mouth.queue.front().is_none_or(|s| s.id != id) {
             return;
         }
@@ -301,6 +307,7 @@ impl Engine {
     /// The leg has changed: what was being said has no mouth any more.
     pub(super) fn mouth_leg_changed(&mut self) {
         self.mouth.cutting = false;
+        self.mouth.played_ms = None;
         if self.mouth.queue.front().is_some_and(|s| s.begun) {
             let Some(mut speech) = self.mouth.queue.pop_front() else { return };
             speech.complete = true;
@@ -313,6 +320,7 @@ impl Engine {
     /// A client says late how much it played of the last item.
     pub(super) fn on_truncate(&mut self, item: &ItemId, heard_ms: u64) {
         if self.mouth.queue.front().is_some_and(|s| s.begun && &s.item == item) {
+            self.mouth.played_ms = Some(heard_ms);
             self.cut_speech(CutWhy::Interrupted);
             return;
         }
@@ -341,6 +349,13 @@ impl Engine {
         // In the tail: what began late enough and ended late enough is a person's answer, however alike the words are.
         let overlaps = |s: &Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
         playing.is_some_and(|(from, said)| ended >= from && run(&said)) || self.mouth.recent.iter().any(|s| overlaps(s) && run(&s.words))
+    }
+
+    /// A question that was just closed is not said to its end.
+    pub(super) fn cut_question(&mut self) {
+        if self.mouth.queue.front().is_some_and(|s| s.begun && matches!(s.purpose, Purpose::Question(_))) {
+            self.cut_speech(CutWhy::Cancelled);
+        }
     }
 
     /// The question's words, unless they are being said, need not be said any more.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::super::authority::Surface;
 use super::super::conversation::{GatewayNote, Item, StepRequest};
-use super::super::event::{EventKind, Role};
+use super::super::event::{EventKind, QuestionKind, Role};
 use super::super::grammar::{Meaning, meaning_of};
 use super::super::id::{CallId, ItemId, TurnId};
 use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
@@ -37,12 +37,14 @@ struct Turn {
 pub(super) struct Turns {
     active: Option<Turn>,
     queue: VecDeque<Option<GatewayNote>>,
+    /// A turn that is over while its words still wait to be said: the leg is told after they have begun.
+    untold: Option<(TurnId, TurnEnd)>,
     next: u64,
     failed_before: bool,
 }
 
 impl Turns {
-    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), next: first, failed_before: false } }
+    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), untold: None, next: first, failed_before: false } }
 
     pub(super) fn is_busy(&self) -> bool { self.active.is_some() || !self.queue.is_empty() }
 
@@ -74,9 +76,14 @@ impl Engine {
     }
 
     pub(super) fn on_create_response(&mut self) {
-        if !self.response_must_wait() {
-            self.queue_turn(None);
+        if self.response_must_wait() {
+            return;
         }
+        // A client that goes on in writing is answered; the open question steps aside for a screen, as for other words.
+        if matches!(self.snap.items.last(), Some(Item::User { .. })) && self.question().is_some_and(|q| q.kind == QuestionKind::Tool) {
+            self.park_asked();
+        }
+        self.queue_turn(None);
     }
 
     pub(super) fn on_client_text(&mut self, item: ItemId, text: String) {
@@ -126,8 +133,16 @@ impl Engine {
     }
 
     fn end_turn(&mut self, end: TurnEnd) {
-        if let Some(turn) = self.turns.active.take() {
-            self.act(Action::Leg(LegNote::TurnEnded(turn.id, end)));
+        let Some(turn) = self.turns.active.take() else { return };
+        self.tell_turn_ended(true);
+        self.turns.untold = Some((turn.id, end));
+        self.tell_turn_ended(false);
+    }
+
+    /// Tells the leg that a turn is over, once what it says has begun (or at once): words belong to a turn that is open.
+    pub(super) fn tell_turn_ended(&mut self, at_once: bool) {
+        if let Some((turn, end)) = self.turns.untold.take_if(|(turn, _)| at_once || !self.mouth.will_speak_for(*turn)) {
+            self.act(Action::Leg(LegNote::TurnEnded(turn, end)));
         }
     }
 

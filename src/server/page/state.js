@@ -6,7 +6,8 @@ const TRACE_MAX = 200;
 const NOTICES_MAX = 4;
 const TEXT_MAX = 8000;
 const SPOKEN_WINDOW_MS = 15000; // how long a question can be answered aloud once it was heard
-const PARTIAL_MAX_MS = 15000; // a partial line that nobody finished goes after this
+// A partial line that nobody finished goes after this; the voice may read a plan for a while.
+const PARTIAL_MAX_MS = { user: 15000, assistant: 90000 };
 
 // Control characters, and the marks that could reorder the text around them.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -165,7 +166,7 @@ function takeLine(state, p, seq, now) {
     const text = clean(p.text);
     // A late partial of a line that is finished already says nothing new.
     if (item && state.lines.some((l) => l.key === key)) return;
-    if (text) state.partials.set(role, { key: item || `partial-${role}`, role, text, partial: true, until: now + PARTIAL_MAX_MS });
+    if (text) state.partials.set(role, { key: item || `partial-${role}`, role, text, partial: true, until: now + PARTIAL_MAX_MS[role] });
     else state.partials.delete(role);
     return;
   }
@@ -181,6 +182,7 @@ function takeLine(state, p, seq, now) {
 
 // Of a speech that was stopped, the line says so.
 function takeSpeech(state, p) {
+  state.partials.delete("assistant");
   if (!(p.heard_ms > 0 && p.total_ms - p.heard_ms > 250)) return;
   const said = clean(p.text);
   const line = state.lines.findLast((l) => l.role === "assistant");

@@ -16,7 +16,7 @@ use super::world::{Driver, World, tone};
 const STARTS: Duration = Duration::from_secs(60);
 
 /// Where the client is installed: `VOXGATE_SDK_PYTHON`, or `target/sdk` in the project's folder.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = std::env::var_os("VOXGATE_SDK_PYTHON").map_or(root.join("target/sdk/bin/python"), PathBuf::from);
     assert!(
