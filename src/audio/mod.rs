@@ -51,7 +51,7 @@ pub enum AudioError {
         instead: &'static str,
     },
     /// A device that is there and does not open.
-    #[error("the {what} {name:?} does not open: {reason}")]
+    #[error("the {what} {name:?} does not open ({}). `voxgate devices` lists what there is; --mic FILE.wav and --speaker FILE.wav work without one", reason.trim_end_matches('.'))]
     DoesNotOpen {
         /// "microphone" or "speaker".
         what: &'static str,

@@ -1,6 +1,7 @@
 //! The one integration binary: real sockets, real components, whole conversations.
 #![allow(clippy::disallowed_methods, reason = "tests look at the wall and are told by variables where programs are")]
 
+mod bad_input;
 mod barge_in;
 mod browser;
 mod by_hand;
@@ -15,6 +16,7 @@ mod realtime_door;
 mod refused_by_voice;
 mod sdk_conversation;
 mod secrets;
+mod restart;
 mod speech;
 mod talking;
 mod tidy;
