@@ -125,6 +125,9 @@ impl Commander {
                 return None;
             }
             self.answer(ended)
+        } else if ended.output["error_code"] == "plan_mode_blocked" {
+            // The gateway has said so itself; a person hears one short line.
+            return None;
         } else {
             failure(ended.output)
         };

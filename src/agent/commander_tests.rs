@@ -76,7 +76,7 @@ fn results_are_told_by_their_templates() {
 #[test]
 fn failures_are_told_shortly() {
     let after = |output: Value| to([vec![user("x")], round("c", "notes__add", json!({}), output).to_vec()].concat());
-    assert_eq!(after(json!({"success": false, "error_code": "plan_mode_blocked", "error": "long"})), "Plan mode is on, so I noted it as a step of the plan.");
+    assert_eq!(after(json!({"success": false, "error_code": "plan_mode_blocked", "error": "long"})), "", "the gateway says it");
     assert_eq!(after(json!({"success": false, "error_code": "denied_by_user"})), "All right, I did not do it.");
     assert_eq!(after(json!({"success": false, "error_code": "expired"})), "Nobody answered, so I did not do it.");
     assert_eq!(after(json!({"success": false, "error_code": "no_such_note", "error": "there is no note about x."})), "There is no note about x.");

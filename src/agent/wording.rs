@@ -18,7 +18,6 @@ pub(super) fn succeeded(output: &Value) -> bool { output["success"] != false && 
 /// How a failed call is told.
 pub(super) fn failure(output: &Value) -> String {
     match output["error_code"].as_str().unwrap_or_default() {
-        "plan_mode_blocked" => "Plan mode is on, so I noted it as a step of the plan.".into(),
         "denied_by_user" => "All right, I did not do it.".into(),
         "expired" => "Nobody answered, so I did not do it.".into(),
         _ if output["outcome_unknown"] == true => "The tool failed, and I do not know whether it was done.".into(),

@@ -344,6 +344,8 @@ impl Engine {
             self.count(Count::Blocked { effect: "late" });
             let spec = self.spec(&wanted.call.tool).cloned();
             if let Some(spec) = &spec { self.keep_in_draft(spec, &wanted.call) }
+            self.answer(wanted, outcome);
+            return self.say_refused(spec.is_some());
         }
         self.answer(wanted, outcome);
     }
