@@ -36,7 +36,7 @@ ready: cargo-here ## What `run` does, without the start
 	@cargo run --quiet -- models get
 
 .PHONY: test
-test: test-ready test-rust test-gate test-pure test-page test-page-live ## Bring what tests need and run all of them
+test: test-ready test-rust test-gate test-pure test-page ## Bring what tests need and run all of them
 	$(call stage,'All tests passed')
 
 .PHONY: test-ready
@@ -57,7 +57,7 @@ test-ready: cargo-here
 test-rust: export VOXGATE_SDK_PYTHON ?= $(TARGET)/sdk/bin/python
 test-rust: ## Unit tests and the integration binary (after test-ready)
 	$(call stage,'Tests: the gateway')
-	@$(WITHIN) cargo test
+	@PATH="$(TARGET)/node/bin:$$PATH" $(WITHIN) cargo test
 
 .PHONY: test-gate
 test-gate: ## The gate under a scheduler that tries many interleavings

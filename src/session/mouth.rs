@@ -244,3 +244,41 @@ impl MouthEnd {
 impl Default for MouthEnd {
     fn default() -> Self { Self::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second() -> Result<Arc<Speech>, String> { Ok(Arc::new(Speech { samples: vec![0; 24_000], rate_hz: 24_000 })) }
+
+    #[test]
+    fn sound_that_comes_late_to_a_socket_is_played_late() {
+        let (tx, _output) = mpsc::channel(64);
+        let mut mouth = MouthEnd::new();
+        mouth.to_socket(tx);
+        mouth.begin(SpeechId(1), "i".into(), None, None);
+        for segment in 0..2 { mouth.say(SayJob { speech: SpeechId(1), segment, text: "Words.".into() }) }
+        mouth.end(SpeechId(1));
+        mouth.next_job();
+        mouth.made(1_000, second());
+        // The voice took three seconds for the next one: the client has been silent for two.
+        mouth.next_job();
+        mouth.made(4_000, second());
+        assert!(mouth.drained(5_000 + SOCKET_DELAY_MS - 1).is_none());
+        assert!(matches!(mouth.drained(5_000 + SOCKET_DELAY_MS), Some(Input::Drained { .. })));
+    }
+
+    #[test]
+    fn what_a_socket_heard_before_the_cut_is_counted_without_the_gap() {
+        let (tx, _output) = mpsc::channel(64);
+        let mut mouth = MouthEnd::new();
+        mouth.to_socket(tx);
+        mouth.begin(SpeechId(1), "i".into(), None, None);
+        for segment in 0..2 { mouth.say(SayJob { speech: SpeechId(1), segment, text: "Words.".into() }) }
+        mouth.next_job();
+        mouth.made(1_000, second());
+        mouth.next_job();
+        mouth.made(4_000, second());
+        assert_eq!(mouth.cut(4_400, SpeechId(1), CutWhy::Interrupted), 1_400);
+    }
+}

@@ -64,6 +64,9 @@ async fn the_stock_client_holds_the_seven_steps_while_a_chat_client_drops_and_re
     assert!(output.status.success(), "{report:#}\n{said}\n{}", gateway.said());
     assert_eq!((&report["order_errors"], &report["errors"]), (&json!([]), &json!([])));
     println!("{} s, {} repeats, the client was {} ms late at most", report["seconds"], report["repeats"], report["late_ms"]);
+    // A response without words would make a client wait for nothing.
+    let empty: Vec<_> = report["responses"].as_array().unwrap().iter().filter(|r| r["text"] == "").collect();
+    assert!(empty.is_empty(), "{empty:?}");
     // The last answer was stopped, and the client had played only part of it.
     let cut = report["truncated"].as_array().unwrap().last().expect("\"stop\" truncates").clone();
     println!("stopped at {cut}");

@@ -359,7 +359,8 @@ impl Engine {
             let spec = self.spec(&wanted.call.tool).cloned();
             self.count_blocked(spec.as_ref().map_or(super::super::tool::Effect::Unknown, |s| s.effect));
             if let Some(spec) = &spec { self.keep_in_draft(spec, &wanted.call) }
-            self.say_refused(spec.is_some());
+            self.answer(wanted, outcome);
+            return self.say_refused(spec.is_some());
         }
         self.answer(wanted, outcome);
     }

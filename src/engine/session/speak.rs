@@ -82,8 +82,8 @@ impl Mouth {
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize { self.queue.len() }
 
-    /// Words of this turn wait to be said.
-    pub(super) fn will_speak_for(&self, turn: TurnId) -> bool { self.queue.iter().any(|s| !s.begun && !s.segments.is_empty() && s.purpose == Purpose::Agent(turn)) }
+    /// Something waits to be said.
+    pub(super) fn has_words_waiting(&self) -> bool { self.queue.iter().any(|s| !s.begun && !s.segments.is_empty()) }
 
     pub(super) fn has_question(&self, id: &QuestionId) -> bool { self.queue.iter().any(|s| s.purpose == Purpose::Question(id.clone())) }
 }

@@ -9,7 +9,7 @@ use super::super::conversation::{GatewayNote, Item, StepRequest};
 use super::super::event::{Event, EventKind, QuestionState, Role};
 use super::super::heard::Heard;
 use super::super::id::{CallId, Ms, SpeechId};
-use super::super::input::{Action, Input, LegFacts, Output, Ticket};
+use super::super::input::{Action, Input, LegFacts, LegNote, Output, Ticket};
 use super::super::plan::PlanStatus;
 use super::super::tool::{Effect, SessionDeed, ToolCall, ToolOutcome, ToolSpec};
 use super::{Engine, EngineConfig};
@@ -57,6 +57,10 @@ pub(super) struct World {
     /// How long a tool takes.
     pub(super) tool_ms: u64,
     pub(super) replies: Vec<(Ticket, super::super::input::Reply)>,
+    /// What the leg was told: `turn`, `speech`, `ended`.
+    told: Vec<String>,
+    /// Items of the speeches that began.
+    begun: Vec<super::super::id::ItemId>,
 }
 
 impl World {
@@ -69,7 +73,7 @@ impl World {
         ];
         let mut world = Self {
             engine: Engine::new(EngineConfig { tools: tools.into(), ..config }, 1_000_000), now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None,
-            running: vec![], calls: 0, tool_ms: 0, replies: vec![],
+            running: vec![], calls: 0, tool_ms: 0, replies: vec![], told: vec![], begun: vec![],
         };
         world.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
         world
@@ -112,7 +116,14 @@ impl World {
                 self.engine.gate().flip(super::super::mode::Posture::Default);
                 vec![Input::Loosened]
             }
-            Action::BeginSpeech { speech, .. } => { self.speaking = Some((speech, self.now, 0, false)); vec![] }
+            Action::BeginSpeech { speech, item, .. } => {
+                self.told.push("speech".into());
+                self.begun.push(item);
+                self.speaking = Some((speech, self.now, 0, false));
+                vec![]
+            }
+            Action::Leg(LegNote::TurnBegan(_)) => { self.told.push("turn".into()); vec![] }
+            Action::Leg(LegNote::TurnEnded(..)) => { self.told.push("ended".into()); vec![] }
             Action::Say { speech, segment, text } => {
                 let ms = text.len() as u64 * 60;
                 if let Some(s) = &mut self.speaking { s.2 += ms }
@@ -410,7 +421,7 @@ fn plan_mode_comes_back_and_is_announced_before_anything_runs() {
     let tools = w.engine.config.tools.clone();
     let engine = Engine::restore(EngineConfig { tools, ..EngineConfig::default() }, snapshot, 2_000_000, false);
     assert!(engine.snapshot().in_plan() && engine.snapshot().restored);
-    let mut w = World { engine, now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None, running: vec![], calls: 50, tool_ms: 0, replies: vec![] };
+    let mut w = World { engine, now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None, running: vec![], calls: 50, tool_ms: 0, replies: vec![], told: vec![], begun: vec![] };
     w.input(Input::Tick);
     w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "What's in my notes?".into(), ticket: Ticket(9) });
     assert!(w.ran.is_empty(), "nobody has been told yet");
@@ -447,4 +458,70 @@ fn talk_of_something_else_leaves_the_call_to_a_screen() {
     w.settle();
     assert_eq!(w.ran.last().map(|r| r.0.as_str()), Some("notes__add"));
     assert_eq!(w.result_codes().iter().filter(|r| r.0 == "notes__add").count(), 1);
+}
+
+#[test]
+fn asking_for_plan_mode_is_a_no_to_leaving_and_approving() {
+    let mut w = World::new();
+    w.say("Enter plan mode.");
+    w.say("Exit plan mode.");
+    assert!(w.engine.asked_is_heard());
+    assert_eq!(w.decide(Decide::Enter { reason: String::new() }), (true, "already"));
+    assert!(w.engine.question().is_none());
+    w.say("Yes, go ahead.");
+    assert!(w.engine.snapshot().in_plan(), "{}", w.spoken());
+    // While it is still being said, too: the question stops.
+    w.settle();
+    w.say_now("Exit plan mode.");
+    assert!(w.speaking.is_some() && w.engine.question().is_some(), "{}", w.spoken());
+    w.decide(Decide::Enter { reason: String::new() });
+    w.settle();
+    assert!(w.engine.question().is_none() && w.engine.snapshot().in_plan());
+    assert!(w.spoken().ends_with("All right. Plan mode stays on."), "{}", w.spoken());
+}
+
+#[test]
+fn a_turn_ends_for_the_leg_after_its_words_have_begun() {
+    let mut w = World::new();
+    w.say("What's in my notes?");
+    w.say("Enter plan mode.");
+    w.say("Add buy eggs to my notes.");
+    w.say_now("Present the plan.");
+    w.settle();
+    let mut open = None;
+    for told in &w.told {
+        match told.as_str() {
+            "turn" => open = Some(0),
+            "speech" => open = open.map(|n| n + 1),
+            _ => assert!(open.take().is_some_and(|n| n > 0), "a turn without words: {:?}", w.told),
+        }
+    }
+    assert_eq!(w.told.iter().filter(|t| *t == "ended").count(), 3);
+}
+
+#[test]
+fn a_client_that_writes_on_is_answered_and_the_question_waits_on_the_screen() {
+    let mut w = World::new();
+    w.say("Add buy milk to my notes.");
+    w.input(Input::ClientText { item: "i1".into(), text: "yes, go ahead".into() });
+    assert!(w.engine.asked_is_heard() && w.ran.is_empty());
+    w.input(Input::CreateResponse);
+    w.settle();
+    assert_eq!(w.engine.snapshot().approvals.len(), 1);
+    assert!(w.ran.is_empty() && w.spoken().ends_with("I do not know that."), "{}", w.spoken());
+}
+
+#[test]
+fn a_client_knows_best_what_it_played() {
+    let mut w = World::new();
+    w.say_now("What mode are you in?");
+    let item = w.engine.snapshot().transcript.last().map(|l| l.item.clone());
+    w.silence(400);
+    let playing = w.begun.last().cloned().expect("something is said");
+    assert_ne!(Some(&playing), item.as_ref());
+    w.input(Input::Truncate { item: playing.clone(), heard_ms: 700 });
+    let heard = w.events.iter().rev().find_map(|e| if let EventKind::Speech { heard_ms, .. } = &e.kind { Some(*heard_ms) } else { None });
+    assert_eq!(heard, Some(700));
+    let line = w.engine.snapshot().transcript.iter().find(|l| l.item == playing).map(|l| l.text.clone());
+    assert!(line.as_ref().is_some_and(|t| "Plan mode is off. I ask before I change something.".starts_with(t.trim_end_matches('…').trim()) && t.len() < 20), "{line:?}");
 }

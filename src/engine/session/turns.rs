@@ -37,7 +37,7 @@ struct Turn {
 pub(super) struct Turns {
     active: Option<Turn>,
     queue: VecDeque<Option<GatewayNote>>,
-    /// A turn that is over while its words still wait to be said: the leg is told after they have begun.
+    /// A turn that is over while words still wait to be said: the leg is told after they have begun.
     untold: Option<(TurnId, TurnEnd)>,
     next: u64,
     failed_before: bool,
@@ -139,9 +139,10 @@ impl Engine {
         self.tell_turn_ended(false);
     }
 
-    /// Tells the leg that a turn is over, once what it says has begun (or at once): words belong to a turn that is open.
+    /// Tells the leg that a turn is over, once what waits to be said has begun (or at once): what a turn brings about, also in the
+    /// gateway's own words, is said in it.
     pub(super) fn tell_turn_ended(&mut self, at_once: bool) {
-        if let Some((turn, end)) = self.turns.untold.take_if(|(turn, _)| at_once || !self.mouth.will_speak_for(*turn)) {
+        if let Some((turn, end)) = self.turns.untold.take_if(|_| at_once || !self.mouth.has_words_waiting()) {
             self.act(Action::Leg(LegNote::TurnEnded(turn, end)));
         }
     }
