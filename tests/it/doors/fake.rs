@@ -54,6 +54,8 @@ impl Driver {
                 Command::Snapshot(reply) => { let _ = reply.send(self.state.clone()); }
                 Command::Subscribe(since, reply) => self.subscribe(since, reply),
                 Command::Attach(_, reply) => { let _ = reply.send(Err(voxgate::session::handle::AttachRefused::Held("a test".into()))); }
+                Command::Autonomy(_) => {}
+                Command::Rest => return,
                 Command::Close(reason) => {
                     self.happen(EventKind::Ended { reason });
                     return;
