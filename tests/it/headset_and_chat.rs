@@ -133,5 +133,5 @@ async fn figures(gateway: &Gateway) {
     ] {
         assert!(metrics.lines().any(|line| line.starts_with(name)), "{name} is missing:\n{metrics}");
     }
-    assert!(metrics.contains("effect=\"files\"} 1"), "{metrics}");
+    assert!(metrics.contains("voxgate_plan_mode_blocked_total{surface=\"chat\",effect=\"files\"} 1") || metrics.contains("voxgate_plan_mode_blocked_total{surface=\"voice\",effect=\"files\"} 1"), "{metrics}");
 }
