@@ -112,8 +112,7 @@ async fn the_conversation_that_must_work_at_this_level() {
     assert_eq!(talk.say("Add buy milk to my notes.").await, "I added buy milk to your notes.");
     assert_eq!(talk.asked, ["Add buy milk to your notes?"]);
     talk.gate.flip(Posture::Plan);
-    // The gateway says in its own words that plan mode refused it; the agent does not say it a second time.
-    assert_eq!(talk.say("Add buy eggs to my notes.").await, "");
+    assert_eq!(talk.say("Add buy eggs to my notes.").await, "", "the gateway says in its own voice that it was refused");
     assert_eq!(talk.say("What's in my notes?").await, "You have one note: buy milk.");
     assert_eq!(talk.say("Present the plan.").await, "");
     let plan = talk.presented.take().expect("a plan was presented");
@@ -139,7 +138,7 @@ async fn a_manifest_of_the_operators_works_by_voice() {
     assert_eq!(talk.say("We are out of coffee filters.").await, "Now coffee filters is on the list.");
     assert_eq!(talk.asked, ["Put coffee filters on the shopping list?"]);
     talk.gate.flip(Posture::Plan);
-    assert_eq!(talk.say("We need tea.").await, "");
+    assert_eq!(talk.say("We need tea.").await, "", "the gateway says in its own voice that it was refused");
     assert_eq!(talk.draft[0].title, "Put tea on the shopping list");
     assert_eq!(talk.say("What's in my notes?").await, "You have one note: coffee filters.");
     let files = std::fs::read_dir(talk.dir.path().join("notes")).expect("a folder").count();
