@@ -241,12 +241,11 @@ fn a_recogniser_that_dies_is_told_and_replaced_and_the_conversation_lives() {
     assert!(now.len() == 1 && now[0] != recogniser, "{now:?}");
 }
 
-/// Appends speech and a second of silence, as a client would while somebody speaks, but faster.
+/// Appends speech and a second of silence, all at once: a busy machine then cannot tear holes into it.
 fn speak(microphone: &mut Socket, text: &str) {
     let sound = resample_all(&[quiet(300), Speaker::FliteSlt.say(text), quiet(1_200)].concat(), RATE_HZ, 24_000);
     for piece in sound.chunks(2_400) {
         let bytes: Vec<u8> = piece.iter().flat_map(|s| s.to_le_bytes()).collect();
         microphone.send(&json!({"type": "input_audio_buffer.append", "audio": STANDARD.encode(bytes)}));
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -102,8 +102,8 @@ pub struct Run {
 impl Run {
     pub fn speeches(&self) -> impl Iterator<Item = &Event> { self.events.iter().filter(|e| e.kind == "speech") }
 
-    /// When a speech began to sound. Its event comes with the frame after its last sample.
-    pub fn began_ms(speech: &Event) -> u64 { speech.at_ms.saturating_sub(speech.number("heard_ms")) }
+    /// When a speech began to sound: with a whole frame of 20 ms. Its event comes at the end of the frame that holds its last sample.
+    pub fn began_ms(speech: &Event) -> u64 { speech.at_ms.saturating_sub(speech.number("heard_ms")) / 20 * 20 }
 
     /// Output between two times.
     pub fn played(&self, from_ms: u64, to_ms: u64) -> &[i16] {
