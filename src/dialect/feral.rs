@@ -84,9 +84,9 @@ pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &st
     Head { session_id, msg_id, at_ms: event.at_ms }.frame(kind, payload, Some(event.seq))
 }
 
-/// Words that are still being spoken, by either side. Not numbered, not logged.
-pub fn partial_transcript(head: Head<'_>, role: Role, item: &str, text: &str) -> String {
-    head.frame("transcript", json!({"text": text, "role": role_word(role), "is_partial": true, "item_id": item, "previous_item_id": null}), None)
+/// Words that are still being spoken, by either side. Not numbered, not logged. What a person's words are for is not known yet.
+pub fn partial_transcript(head: Head<'_>, role: Role, for_agent: bool, text: &str) -> String {
+    head.frame("transcript", json!({"text": text, "role": role_word(role), "is_partial": true, "item_id": "", "previous_item_id": null, "for_agent": for_agent}), None)
 }
 
 /// How loud the microphone is, in dB relative to full scale (0 is the loudest), and whether speech is heard in it.

@@ -106,7 +106,10 @@ const STOP: &[&str] = &[
     "stop", "stop talking", "stop speaking", "stop now", "be quiet", "quiet", "silence", "shut up", "hush", "thats enough", "enough", "stop reading", "stop stop", "please stop",
 ];
 const STOP_OR_DENY: &[&str] = &["stop it", "stop that"];
-const CANCEL: &[&str] = &["cancel that", "cancel", "cancel it", "cancel this", "cancel the request"];
+const CANCEL: &[&str] = &["cancel that", "cancel", "cancel it", "cancel this", "cancel the request",
+    // what recognisers write
+    "can so that", "can sell that", "can so do that", "cancelled that", "cancel dad", "can save that",
+];
 const HELP: &[&str] = &[
     "what can i say", "what could i say", "what may i say", "help", "help me", "what are the commands", "which commands are there", "what commands are there", "what can i say here", "what can i say now",
     "what are my options", "list the commands", "what can i see",

@@ -286,7 +286,14 @@ pub enum Action {
     /// The answer to a decision.
     Reply(Ticket, Reply),
     /// Words of an utterance or an answer that is still growing; shown, not logged.
-    Partial(super::event::Role, String),
+    Partial {
+        /// Who speaks.
+        role: super::event::Role,
+        /// False for the gateway's own words.
+        for_agent: bool,
+        /// The words so far.
+        text: String,
+    },
     /// Count something.
     Count(Count),
 }

@@ -316,7 +316,7 @@ impl Driver {
             Action::Earcon(tone) => self.mouth.earcon(tone),
             Action::Leg(note) => self.mouth.tell(leg_output(note)),
             Action::Reply(ticket, reply) => self.reply(ticket, reply),
-            Action::Partial(role, text) => self.partial(role, &text),
+            Action::Partial { role, for_agent, text } => self.partial(role, for_agent, &text),
             Action::Count(count) => count_up(&count),
         }
     }
@@ -456,9 +456,9 @@ impl Driver {
 
     fn head<'a>(&'a self, msg_id: &'a str) -> Head<'a> { Head { session_id: &self.id, msg_id, at_ms: super::clock::unix_ms() } }
 
-    fn partial(&mut self, role: Role, text: &str) {
+    fn partial(&mut self, role: Role, for_agent: bool, text: &str) {
         if self.mirrors.count() > 0 {
-            let frame = feral::partial_transcript(self.head(&message_id()), role, "", text);
+            let frame = feral::partial_transcript(self.head(&message_id()), role, for_agent, text);
             self.mirrors.passing(frame.into());
         }
     }

@@ -58,7 +58,7 @@ const outcomes = () => page.$$eval("#trace > li", (all) => all.map((n) => n.quer
 // The voice says it, and its line is in the conversation.
 async function said(pattern) {
   await reached(`the voice says ${pattern}`, page.waitForFunction(([source, flags]) =>
-    [...document.querySelectorAll("#line-list .line.assistant")].some((n) => new RegExp(source, flags).test(n.textContent)), [pattern.source, pattern.flags]));
+    [...document.querySelectorAll("#line-list .line.assistant:not(.partial)")].some((n) => new RegExp(source, flags).test(n.textContent)), [pattern.source, pattern.flags]));
 }
 
 async function type(words) {

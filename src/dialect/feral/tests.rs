@@ -112,7 +112,7 @@ fn a_snapshot_is_the_plan_mode_object_and_more() {
 #[test]
 fn what_passes_carries_no_number() {
     let head = Head { session_id: "s", msg_id: "m", at_ms: 5 };
-    for text in [partial_transcript(head, Role::User, "i", "hel"), level(head, f32::NEG_INFINITY, false), ack(head, Some("q"), true, "", "")] {
+    for text in [partial_transcript(head, Role::User, true, "hel"), level(head, f32::NEG_INFINITY, false), ack(head, Some("q"), true, "", "")] {
         assert!(parsed(&text).get("seq").is_none(), "{text}");
     }
     assert_eq!(parsed(&ack(head, Some("q"), true, "", ""))["payload"], json!({"msg_id": "q", "ok": true}));

@@ -118,7 +118,8 @@ impl Engine {
         match self.gate.judge(&wanted.call, spec.as_ref(), self.policy(), wanted.approval.as_ref()) {
             Verdict::Allow(permit) => {
                 let call = wanted.call.clone();
-                self.lane.running = Some(wanted);
+                // How long it takes is counted from here, not from the question before it.
+                self.lane.running = Some(Wanted { since: self.now, ..wanted });
                 self.act(Action::Run(permit, call));
             }
             Verdict::Refuse(refusal) => self.refuse(wanted, spec.as_ref(), &refusal),

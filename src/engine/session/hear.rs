@@ -141,7 +141,7 @@ impl Engine {
         }
         if let Some(look) = self.ears.look.as_mut().filter(|l| l.utterance == utterance && l.to_ms == to_ms) {
             if !heard.text.is_empty() {
-                self.out.push_back(super::Output::Action(Action::Partial(Role::User, heard.text.clone())));
+                self.out.push_back(super::Output::Action(Action::Partial { role: Role::User, for_agent: true, text: heard.text.clone() }));
             }
             look.heard = Some(heard);
             self.try_close();

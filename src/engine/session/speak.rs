@@ -189,7 +189,7 @@ impl Engine {
             partial = true;
         }
         if partial {
-            actions.push(Action::Partial(Role::Assistant, speech.segments.join(" ")));
+            actions.push(Action::Partial { role: Role::Assistant, for_agent: matches!(speech.purpose, Purpose::Agent(_)), text: speech.segments.join(" ") });
         }
         if speech.complete && !speech.ended {
             speech.ended = true;

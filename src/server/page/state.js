@@ -166,7 +166,7 @@ function takeLine(state, p, seq, now) {
     const text = clean(p.text);
     // A late partial of a line that is finished already says nothing new.
     if (item && state.lines.some((l) => l.key === key)) return;
-    if (text) state.partials.set(role, { key: item || `partial-${role}`, role, text, partial: true, until: now + PARTIAL_MAX_MS[role] });
+    if (text) state.partials.set(role, { key: item || `partial-${role}`, role, text, partial: true, command: p.for_agent === false, until: now + PARTIAL_MAX_MS[role] });
     else state.partials.delete(role);
     return;
   }
