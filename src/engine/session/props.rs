@@ -195,7 +195,7 @@ impl Model {
     }
 
     fn act(&mut self, action: Action, pending: &mut VecDeque<Input>) {
-        if !matches!(action, Action::Count(_) | Action::Partial(..) | Action::Leg(_)) { self.tell("->", &action) }
+        if !matches!(action, Action::Count(_) | Action::Partial { .. } | Action::Leg(_)) { self.tell("->", &action) }
         match action {
             Action::Recognise { utterance, to_ms, .. } => {
                 let result = if self.hearing_fails { Err("the recogniser fell over".to_string()) } else { Ok(self.script.clone()) };
