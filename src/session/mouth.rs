@@ -261,11 +261,12 @@ mod tests {
         mouth.end(SpeechId(1));
         mouth.next_job();
         mouth.made(1_000, second());
-        // The voice took three seconds for the next one: the client has been silent for two.
+        // The voice took three seconds for the next one: the client has been silent for two. A pause stands before it.
         mouth.next_job();
         mouth.made(4_000, second());
-        assert!(mouth.drained(5_000 + SOCKET_DELAY_MS - 1).is_none());
-        assert!(matches!(mouth.drained(5_000 + SOCKET_DELAY_MS), Some(Input::Drained { .. })));
+        let over = 5_000 + BETWEEN_MS as u64 + SOCKET_DELAY_MS;
+        assert!(mouth.drained(over - 1).is_none());
+        assert!(matches!(mouth.drained(over), Some(Input::Drained { .. })));
     }
 
     #[test]
