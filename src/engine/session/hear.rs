@@ -166,14 +166,12 @@ impl Engine {
 
     /// Closes the open utterance once its words are known and enough silence has passed for what they decide.
     fn try_close(&mut self) {
-        let Some(look) = &self.ears.look else { return };
-        let Some(heard) = look.heard.clone() else { return };
-        let moment = self.moment();
-        let decision = decide(&heard, &self.table.clone(), &moment);
+        let Some(heard) = self.ears.look.as_ref().and_then(|look| look.heard.as_ref()) else { return };
+        let decision = decide(heard, &self.table, &self.moment());
         if self.ears.ear.silence_ms() < self.silence_for(&decision) {
             return;
         }
-        self.ears.look = None;
+        let Some(heard) = self.ears.look.take().and_then(|look| look.heard) else { return };
         let Some(utterance) = self.ears.ear.close() else { return };
         self.close_utterance(&utterance, &heard, decision);
     }
@@ -284,7 +282,7 @@ impl Engine {
         let Committed { utterance, item, began_at, acted, .. } = committed;
         let text = (!heard.text.is_empty()).then(|| heard.text.clone());
         self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
-        let decision = decide(heard, &self.table.clone(), &self.moment());
+        let decision = decide(heard, &self.table, &self.moment());
         let want = std::mem::take(&mut self.ears.want_response);
         if words_of(&heard.text).is_empty() && !matches!(decision, Decision::Deny | Decision::Stop) {
             if want { self.on_create_response() }
