@@ -42,6 +42,9 @@ pub mod session;
 /// The front door: `/v1/realtime`, mirrors, REST, the page.
 #[cfg(feature = "gateway")]
 pub mod server;
+/// Measuring: simulated rooms and persons, cases with known answers, published figures.
+#[cfg(feature = "gateway")]
+pub mod eval;
 /// One tree of every room's settings.
 #[cfg(feature = "gateway")]
 pub mod config;

@@ -26,6 +26,8 @@ const MAP: &[(&str, &[&str])] = &[
     ("server", &["dialect", "engine", "media::resample", "media::frame", "secret", "session::clock", "session::handle", "session::leg", "session::registry"]),
     // Settings name the modes and hide the keys; rooms get their part handed in and never import the tree.
     ("config", &["engine::mode", "secret"]),
+    // Measures the product with the product's own rooms; only commands call it.
+    ("eval", ANY),
     ("cli", ANY),
     ("main", ANY),
     ("lib", &[]),
@@ -50,6 +52,7 @@ const SPAWNERS: &[(&str, &str)] = &[
     ("src/tools/runner.rs", "executors block; they run beside the loop and are awaited with their permit"),
     ("src/tts/hibari.rs", "synthesis computes; it runs beside the loop and is awaited"),
     ("src/tts/program.rs", "a voice that is a program is a process, killed when it is dropped"),
+    ("src/eval/", "what measures owns what it starts until it ends"),
     ("src/cli/", "a command owns what it starts until it ends"),
 ];
 
@@ -59,6 +62,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("src/stt/pool/process.rs", "the recogniser"),
     ("src/tools/builtin/clock.rs", "`date` knows the local time zone"),
     ("src/tts/program.rs", "voices that are programs"),
+    ("src/eval/", "voices that only measurements use are programs"),
     ("src/cli/", "doctor asks whether programs are there"),
 ];
 
@@ -78,6 +82,7 @@ const ALLOWED_METHODS: &[(&str, &str)] = &[
     ("src/stt/whisper.rs", "a recognition is broken off by the wall"),
     ("src/tools/builtin/clock.rs", "the tool that tells the time"),
     ("src/tools/runner.rs", "calls an hour"),
+    ("src/eval/", "measures by the wall"),
     ("src/cli/", "commands measure"),
     ("tests/", "tests look at the wall and are told by variables where programs are"),
 ];
@@ -96,7 +101,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("gemini", &["src/dialect/"]),
 ];
 /// Every name is at home where settings and commands are.
-const NAMES_ANYWHERE: &[&str] = &["src/config", "src/cli/", "src/main.rs"];
+const NAMES_ANYWHERE: &[&str] = &["src/config", "src/cli/", "src/eval/", "src/main.rs"];
 
 /// Files that are read: folders of the project and the files beside them.
 const TOPS: &[&str] = &["src", "tests", "tools", "models", "docs", "scripts", "examples", ".ci", ".cargo"];
