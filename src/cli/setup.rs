@@ -123,7 +123,7 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, language: self.config.stt.language.clone(), voice, agent, catalogue })
+        Ok(Parts { recogniser, language: self.config.stt.language.clone(), judge: None, voice, agent, catalogue })
     }
 
     async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
@@ -186,7 +186,9 @@ impl Place {
         let listen = &self.config.listen;
         let ear = EarSettings {
             on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
-            loosen_silence_ms: listen.consent_silence_ms.into(), ..EarSettings::default()
+            loosen_silence_ms: listen.consent_silence_ms.into(), look_ms: listen.look_ms.into(), command_silence_ms: listen.command_silence_ms.into(),
+            complete_silence_ms: listen.complete_silence_ms.into(), unfinished_silence_ms: listen.unfinished_silence_ms.into(), duck_ms: listen.duck_ms.into(),
+            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), ..EarSettings::default()
         };
         let engine = EngineConfig {
             ear, autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,

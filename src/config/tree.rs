@@ -73,10 +73,31 @@ pub struct ListenConfig {
     pub answer_silence_ms: u32,
     /// Silence that consent and loosening wait for, in milliseconds.
     pub consent_silence_ms: u32,
+    /// Silence that ends a complete command that loosens nothing, in milliseconds.
+    pub command_silence_ms: u32,
+    /// Silence that ends speech which sounds complete, in milliseconds.
+    pub complete_silence_ms: u32,
+    /// Silence that ends speech which is plainly unfinished, in milliseconds.
+    pub unfinished_silence_ms: u32,
+    /// Silence after which recognition begins, in milliseconds.
+    pub look_ms: u32,
+    /// Voice over playback that makes it hold its breath, in milliseconds.
+    pub duck_ms: u32,
+    /// Voice that stops a client's playback without words, in milliseconds.
+    pub barge_in_ms: u32,
+    /// Playback that was held without words comes back after this, in milliseconds.
+    pub resume_ms: u32,
+    /// A second half that begins this soon joins the turn before it, in milliseconds.
+    pub join_ms: u32,
 }
 
 impl Default for ListenConfig {
-    fn default() -> Self { Self { threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600 } }
+    fn default() -> Self { 
+        Self {
+            threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600, command_silence_ms: 320, complete_silence_ms: 300, unfinished_silence_ms: 1_200, look_ms: 160, duck_ms: 60,
+            barge_in_ms: 400, resume_ms: 2_500, join_ms: 1_200,
+        }
+    }
 }
 
 /// Speech to text.

@@ -8,6 +8,7 @@ use super::heard::Heard;
 use super::id::{CallId, ItemId, Ms, SpeechId, TurnId, UtteranceId};
 use super::mode::Autonomy;
 use super::tool::{ToolCall, ToolOutcome};
+use super::turn::Frame;
 use crate::media::earcon::Earcon;
 
 /// Names one decision that waits for its answer. The driver makes them.
@@ -32,6 +33,8 @@ pub struct LegFacts {
     pub hears: bool,
     /// It has a voice.
     pub speaks: bool,
+    /// Its playback can hold its breath and go on where it was (`Action::Duck`). A socket's client has the sound already.
+    pub holds: bool,
 }
 
 /// How a leg's turns are taken.
@@ -54,11 +57,19 @@ pub struct Turns {
 pub enum Input {
     /// Time has passed; nothing else.
     Tick,
-    /// 20 ms of microphone: the probability that it holds voice.
-    Frame {
-        /// 0..=1.
-        probability: f32,
+    /// 20 ms of microphone.
+    Frame(Frame),
+    /// A judge of turns has listened to a look.
+    TurnJudged {
+        /// To which utterance.
+        utterance: UtteranceId,
+        /// The look: microphone time of its end.
+        to_ms: u64,
+        /// Probability that the turn is complete, 0..=1.
+        complete: f32,
     },
+    /// Somebody else's turn taking (a provider's) says that the voice was interrupted. The ear here decides that: it is counted.
+    Interrupted,
     /// A recognition has ended.
     Heard {
         /// Of which utterance.
@@ -161,6 +172,13 @@ pub enum Input {
         /// Which.
         speech: SpeechId,
     },
+    /// A speech holds its breath, as asked.
+    Ducked {
+        /// Which.
+        speech: SpeechId,
+        /// Milliseconds of it that were heard before.
+        heard_ms: u64,
+    },
     /// A speech was cut, as asked.
     WasCut {
         /// Which.
@@ -247,6 +265,22 @@ pub enum Action {
         /// Microphone time.
         to_ms: u64,
     },
+    /// The recognition that was asked for is of no more use: nobody waits for `Input::Heard`.
+    Forget {
+        /// Of which utterance.
+        utterance: UtteranceId,
+        /// Microphone time of its end.
+        to_ms: u64,
+    },
+    /// Ask the judge of turns, if there is one; it may answer with `Input::TurnJudged`.
+    JudgeTurn {
+        /// For which utterance.
+        utterance: UtteranceId,
+        /// Microphone time.
+        from_ms: u64,
+        /// Microphone time; also names the look.
+        to_ms: u64,
+    },
     /// Ask the agent for one response.
     Step(Box<StepRequest>),
     /// Drop the agent's response.
@@ -277,6 +311,10 @@ pub enum Action {
     },
     /// No more segments come; `Input::Drained` when it was heard.
     EndSpeech(SpeechId),
+    /// It holds its breath: silent within 30 ms, and it keeps its place. Answer with `Input::Ducked`.
+    Duck(SpeechId),
+    /// It goes on where it was.
+    Resume(SpeechId),
     /// Stop it; answer with `Input::WasCut`.
     CutSpeech(SpeechId, CutWhy),
     /// A tone, at once, over whatever plays.
@@ -317,6 +355,16 @@ pub enum Count {
     },
     /// The voice was stopped by speech.
     BargeIn,
+    /// The voice held its breath.
+    Duck,
+    /// It went on after that.
+    Resume,
+    /// What it had been held or cut for had no words, or only such as say "go on".
+    FalseInterruption,
+    /// A second half joined the turn before it.
+    JoinedTurn,
+    /// A provider said that the voice was interrupted, and was not believed.
+    ProviderInterrupted,
 }
 
 /// What comes out, in order.

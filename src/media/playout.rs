@@ -7,7 +7,7 @@
 //! before is finished and drained. A speech that was cut stays cut: what is appended to it later is refused.
 
 use super::frame::{ms_of, samples_in};
-use super::level::{db_to_ratio, round_to_i16};
+use super::level::round_to_i16;
 use std::collections::VecDeque;
 
 /// Most sound that is held, in milliseconds.
@@ -20,7 +20,9 @@ const MAX_SPEECHES: usize = 256;
 const MAX_PAST: usize = 256;
 /// Most earcons that sound at once.
 const MAX_EARCONS: usize = 4;
-/// Time in which a new gain is reached, in milliseconds.
+/// Fade-out of what holds its breath, in milliseconds: 20 dB down within 23 ms, and no click.
+pub const DUCK_FADE_MS: u64 = 25;
+/// Fade-in of what goes on, in milliseconds.
 const RAMP_MS: u64 = 20;
 
 /// What happened, in order.
@@ -71,8 +73,10 @@ pub struct Playout {
     earcons: Vec<VecDeque<i16>>,
     events: VecDeque<PlayoutEvent>,
     queued: u64,
+    /// Gain of speech: 1 but for the fade-in after a duck.
     gain: f32,
-    target_gain: f32,
+    /// Speech holds its breath: no sample of it is played.
+    ducked: bool,
     idle: bool,
 }
 
@@ -88,7 +92,7 @@ impl Playout {
             events: VecDeque::new(),
             queued: 0,
             gain: 1.0,
-            target_gain: 1.0,
+            ducked: false,
             idle: true,
         }
     }
@@ -128,17 +132,37 @@ impl Playout {
         }
     }
 
-    /// Sets the gain of speech (0 dB is as it came; earcons are not touched), reached within 20 ms.
-    pub fn duck(&mut self, gain_db: f32) {
-        self.target_gain = if gain_db.is_finite() { db_to_ratio(gain_db.min(0.0)) } else { 1.0 };
+    /// Speech falls silent within [`DUCK_FADE_MS`] and keeps its place: the fading end does not count as heard and is played again
+    /// after [`Playout::resume`]. Earcons are not touched. A second call changes nothing.
+    pub fn duck(&mut self) {
+        if std::mem::replace(&mut self.ducked, true) {
+            return;
+        }
+        if let Some(front) = self.speeches.pop_front() {
+            if front.heard > 0 { self.fade(&front.waiting, DUCK_FADE_MS) }
+            self.speeches.push_front(front);
+        }
+    }
+
+    /// Speech goes on where [`Playout::duck`] held it, faded in over 20 ms.
+    pub fn resume(&mut self) {
+        if std::mem::take(&mut self.ducked) {
+            self.gain = 0.0;
+        }
+    }
+
+    /// Speech holds its breath.
+    pub fn is_ducked(&self) -> bool {
+        self.ducked
     }
 
     /// Appends exactly `n` samples to `out`, silence where nothing is due, and takes them as heard.
     pub fn pull(&mut self, n: usize, out: &mut Vec<i16>) {
         let step = 1.0 / samples_in(RAMP_MS, self.rate_hz).max(1) as f32;
         for _ in 0..n {
-            self.gain += (self.target_gain - self.gain).clamp(-step, step);
-            let mut sum = f32::from(self.next_speech_sample()) * self.gain;
+            self.gain = (self.gain + step).min(1.0);
+            let speech = if self.ducked { 0 } else { self.next_speech_sample() };
+            let mut sum = f32::from(speech) * self.gain;
             sum += f32::from(self.tail.pop_front().unwrap_or(0));
             for earcon in &mut self.earcons {
                 sum += f32::from(earcon.pop_front().unwrap_or(0));
@@ -158,9 +182,11 @@ impl Playout {
                 kept.push_back(entry);
                 continue;
             }
-            if place == 0 && entry.heard > 0 {
-                self.fade(&entry.waiting);
+            if place == 0 && entry.heard > 0 && !self.ducked {
+                self.fade(&entry.waiting, FADE_MS);
             }
+            // What comes next is another speech: it does not begin with its breath held.
+            self.ducked &= place != 0;
             self.queued -= entry.waiting.len() as u64;
             let total = entry.heard + entry.waiting.len() as u64;
             cuts.push(Cut { speech: entry.id, heard_ms: ms_of(entry.heard, self.rate_hz), total_ms: ms_of(total, self.rate_hz) });
@@ -253,8 +279,8 @@ impl Playout {
         self.past.push_back((id, heard));
     }
 
-    fn fade(&mut self, rest: &VecDeque<i16>) {
-        let length = (samples_in(FADE_MS, self.rate_hz) as usize).min(rest.len());
+    fn fade(&mut self, rest: &VecDeque<i16>, ms: u64) {
+        let length = (samples_in(ms, self.rate_hz) as usize).min(rest.len());
         let gain = self.gain;
         let faded = rest.iter().take(length).enumerate().map(|(i, s)| {
             let left = (length - i) as f32 / (length + 1) as f32;

@@ -92,21 +92,47 @@ fn cutting_one_lets_the_next_move_up() {
 }
 
 #[test]
-fn ducking_ramps_and_leaves_earcons_alone() {
+fn ducking_is_quick_keeps_its_place_and_leaves_earcons_alone() {
     let mut p = Playout::new(16_000);
-    p.append(1, &[10_000; 3_200]);
-    p.duck(-20.0);
+    p.append(1, &(0..3_200).map(|n| if n < 1_600 { 10_000 } else { 5_000 }).collect::<Vec<i16>>());
+    pull(&mut p, 320);
+    p.duck();
+    p.duck();
     let x = pull(&mut p, 640);
-    assert!(x[0] > 9_900 && (990..=1010).contains(&x[639]) && x.windows(2).all(|w| w[0] - w[1] < 50));
-    p.duck(0.0);
-    assert_eq!(pull(&mut p, 640)[639], 10_000);
-    p.duck(-120.0);
-    pull(&mut p, 640);
+    assert!(x[0] > 9_900 && x.windows(2).all(|w| w[0].abs_diff(w[1]) < 100), "no click");
+    assert!(x[(16 * 23)..].iter().all(|s| *s <= 1_000), "20 dB down within 23 ms");
+    assert!(x[400..].iter().all(|s| *s == 0));
+    assert_eq!(p.heard_ms(1), Some(20), "the fading end does not count");
     p.earcon(&[3_000; 100]);
     assert_eq!(pull(&mut p, 101), [vec![3_000; 100], vec![0]].concat());
+    p.resume();
+    let y = pull(&mut p, 2_880);
+    assert!(y[0] < 100 && y[320] == 10_000 && y[1_279] == 10_000 && y[1_280] == 5_000 && y[2_879] == 5_000, "nothing is lost");
+    assert_eq!(p.heard_ms(1), Some(200));
     p.earcon(&[30_000; 10]);
     p.earcon(&[30_000; 10]);
     assert_eq!(pull(&mut p, 1), [i16::MAX]);
+}
+
+#[test]
+fn a_cut_of_what_is_ducked_sounds_no_more_and_the_next_is_not_ducked() {
+    let mut p = Playout::new(16_000);
+    p.append(1, &[10_000; 3_200]);
+    pull(&mut p, 320);
+    p.duck();
+    pull(&mut p, 640);
+    assert_eq!(p.cut(Some(1)), [Cut { speech: 1, heard_ms: 20, total_ms: 200 }]);
+    assert_eq!(pull(&mut p, 100), vec![0; 100]);
+    p.append(2, &[7_000; 640]);
+    assert!(!p.is_ducked());
+    assert_eq!(pull(&mut p, 640)[639], 7_000);
+    // Held before its first sample: it begins when it may.
+    p.append(3, &[500; 320]);
+    p.finish(2);
+    p.duck();
+    assert_eq!(pull(&mut p, 400), vec![0; 400]);
+    p.resume();
+    assert_eq!(pull(&mut p, 320)[319], 500);
 }
 
 #[test]
@@ -124,7 +150,7 @@ fn the_queue_is_bounded() {
 proptest! {
     /// Whatever is done to it: every appended sample is heard, waiting, or was cut.
     #[test]
-    fn the_account_balances(steps in prop::collection::vec((0u8..5, 0u64..6, 0usize..400), 1..60)) {
+    fn the_account_balances(steps in prop::collection::vec((0u8..7, 0u64..6, 0usize..400), 1..60)) {
         let mut p = Playout::new(8_000);
         let (mut taken, mut dropped, mut started) = (0u64, 0u64, 0u64);
         for (what, id, n) in steps {
@@ -132,6 +158,8 @@ proptest! {
                 0 | 1 => taken += (n - p.append(id, &vec![1; n])) as u64,
                 2 => p.finish(id),
                 3 => drop(pull(&mut p, n)),
+                4 => p.duck(),
+                5 => p.resume(),
                 _ => {
                     let before = p.queued;
                     p.cut((n % 2 == 0).then_some(id));

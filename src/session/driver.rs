@@ -30,6 +30,7 @@ use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Repl
 use crate::engine::mode::Posture;
 use crate::engine::session::Engine;
 use crate::engine::tool::{ToolCall, ToolOutcome};
+use crate::engine::turn::Frame;
 use crate::media::frame::EAR_FRAME;
 use crate::store::ids;
 use crate::stt::Job;
@@ -59,6 +60,8 @@ pub(super) enum Deed {
     AgentEnd(TurnId, Option<String>),
     /// A recognition has ended.
     Heard(UtteranceId, u64, Result<crate::engine::heard::Heard, String>),
+    /// A judge of turns has listened to a look.
+    Judged(UtteranceId, u64, Option<f32>),
     /// A call has ended.
     Tool(CallId, ToolOutcome),
 }
@@ -66,7 +69,8 @@ pub(super) enum Deed {
 /// Work that a file's clock stands still for.
 #[derive(Default)]
 struct Outstanding {
-    recognitions: usize,
+    recognitions: Vec<(UtteranceId, u64, AbortHandle)>,
+    judgements: usize,
     responses: usize,
     tools: Vec<(CallId, Stopwatch)>,
 }
@@ -134,7 +138,7 @@ impl Driver {
         self.device = Some(name.to_string());
         self.ear = Some(EarEnd::new(mic_hz));
         self.mouth.to_device(speaker_hz);
-        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
+        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
     }
 
     /// Runs a conversation whose legs come and go, until it is closed.
@@ -230,7 +234,7 @@ impl Driver {
 
     /// Work is under way that a file's clock stands still for.
     pub(super) fn holds_clock(&self) -> bool {
-        self.outstanding.recognitions > 0 || self.outstanding.responses > 0 || self.mouth.is_making()
+        !self.outstanding.recognitions.is_empty() || self.outstanding.judgements > 0 || self.outstanding.responses > 0 || self.mouth.is_making()
             || self.outstanding.tools.iter().any(|(_, since)| since.elapsed() < TOOL_HOLD)
     }
 
@@ -299,6 +303,8 @@ impl Driver {
         let now = self.clock.now();
         match action {
             Action::Recognise { utterance, from_ms, to_ms } => self.recognise(utterance, from_ms, to_ms),
+            Action::Forget { utterance, to_ms } => self.forget(utterance, to_ms),
+            Action::JudgeTurn { utterance, from_ms, to_ms } => self.judge_turn(utterance, from_ms, to_ms),
             Action::Step(request) => self.step(*request),
             Action::CancelStep(turn) => self.cancel_step(turn),
             Action::Run(permit, call) => self.run_call(permit, call),
@@ -309,6 +315,11 @@ impl Driver {
                 self.make_sound();
             }
             Action::EndSpeech(speech) => self.mouth.end(speech),
+            Action::Duck(speech) => {
+                let heard_ms = self.mouth.duck(speech);
+                self.pending.push_back(Input::Ducked { speech, heard_ms });
+            }
+            Action::Resume(speech) => self.mouth.resume(speech),
             Action::CutSpeech(speech, why) => {
                 let heard_ms = self.mouth.cut(now, speech, why);
                 self.pending.push_back(Input::WasCut { speech, heard_ms });
@@ -324,13 +335,35 @@ impl Driver {
     fn recognise(&mut self, utterance: UtteranceId, from_ms: u64, to_ms: u64) {
         let samples = self.ear.as_ref().map_or_else(|| Arc::from([]), |e| e.slice(from_ms, to_ms));
         let (recogniser, language, back) = (self.parts.recogniser.clone(), self.parts.language.clone(), self.results_in.clone());
-        self.outstanding.recognitions += 1;
         metrics::counter!("voxgate_heard_seconds_total").increment((to_ms - from_ms).div_ceil(1000));
-        self.tasks.spawn(async move {
+        let task = self.tasks.spawn(async move {
             let watch = Stopwatch::start();
             let result = recogniser.recognise(Job { samples, score: true, language }).await.map_err(|e| e.to_string());
             metrics::histogram!("voxgate_recognition_seconds").record(watch.elapsed().as_secs_f64());
             let _ = back.send(Deed::Heard(utterance, to_ms, result)).await;
+        });
+        self.outstanding.recognitions.push((utterance, to_ms, task));
+    }
+
+    /// Nobody waits for this recognition any more: one that has not begun is skipped.
+    fn forget(&mut self, utterance: UtteranceId, to_ms: u64) {
+        self.outstanding.recognitions.retain(|(of, to, task)| {
+            let wanted = (*of, *to) != (utterance, to_ms);
+            if !wanted { task.abort() }
+            wanted
+        });
+    }
+
+    /// Asks the judge of turns, beside the loop: it computes.
+    fn judge_turn(&mut self, utterance: UtteranceId, from_ms: u64, to_ms: u64) {
+        let (Some(judge), Some(ear)) = (self.parts.judge.clone(), &self.ear) else { return };
+        let (sound, back) = (ear.slice(from_ms, to_ms), self.results_in.clone());
+        self.outstanding.judgements += 1;
+        self.tasks.spawn(async move {
+            let watch = Stopwatch::start();
+            let complete = tokio::task::spawn_blocking(move || judge.complete(&sound)).await.ok();
+            metrics::histogram!("voxgate_turn_judgement_seconds").record(watch.elapsed().as_secs_f64());
+            let _ = back.send(Deed::Judged(utterance, to_ms, complete)).await;
         });
     }
 
@@ -415,11 +448,15 @@ impl Driver {
         match deed {
             Deed::Sound(made) => self.sound_made(made),
             Deed::Heard(utterance, to_ms, result) => {
-                self.outstanding.recognitions = self.outstanding.recognitions.saturating_sub(1);
+                self.outstanding.recognitions.retain(|(of, to, _)| (*of, *to) != (utterance, to_ms));
                 if let Ok(heard) = &result {
                     tracing::debug!(session = %self.id, %utterance, text = %heard.text, "heard");
                 }
                 self.input(Input::Heard { utterance, to_ms, result });
+            }
+            Deed::Judged(utterance, to_ms, complete) => {
+                self.outstanding.judgements = self.outstanding.judgements.saturating_sub(1);
+                if let Some(complete) = complete { self.input(Input::TurnJudged { utterance, to_ms, complete }) }
             }
             Deed::Agent(turn, AgentOutput::Text(text)) => self.input(Input::AgentText { turn, text }),
             Deed::Agent(turn, AgentOutput::Call { id, tool, arguments }) => {
@@ -450,7 +487,7 @@ impl Driver {
                 let text = feral::level(self.head(&message_id()), level_dbfs, probability >= 0.5);
                 self.mirrors.passing(text.into());
             }
-            self.input(Input::Frame { probability });
+            self.input(Input::Frame(Frame { probability, level_dbfs }));
         }
     }
 
@@ -545,7 +582,7 @@ impl Driver {
         if reply.send(Ok(LegPort { input, output })).is_err() {
             return;
         }
-        let facts = LegFacts { hears: spec.hears, speaks: spec.speaks };
+        let facts = LegFacts { hears: spec.hears, speaks: spec.speaks, holds: false };
         self.ear = Some(EarEnd::new(16_000));
         self.mouth.to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
@@ -613,6 +650,11 @@ fn count_up(count: &Count) {
         Count::Intent { decision, reason } => metrics::counter!("voxgate_voice_intent_total", "decision" => *decision, "reason" => *reason).increment(1),
         Count::Blocked { surface, effect } => metrics::counter!("voxgate_plan_mode_blocked_total", "surface" => *surface, "effect" => *effect).increment(1),
         Count::BargeIn => metrics::counter!("voxgate_barge_in_total").increment(1),
+        Count::Duck => metrics::counter!("voxgate_playback_ducked_total").increment(1),
+        Count::Resume => metrics::counter!("voxgate_playback_resumed_total").increment(1),
+        Count::FalseInterruption => metrics::counter!("voxgate_false_interruptions_total").increment(1),
+        Count::JoinedTurn => metrics::counter!("voxgate_joined_turns_total").increment(1),
+        Count::ProviderInterrupted => metrics::counter!("voxgate_provider_interrupted_ignored_total").increment(1),
     }
 }
 

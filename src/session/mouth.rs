@@ -193,6 +193,26 @@ impl MouthEnd {
         }
     }
 
+    /// A device's playback holds its breath; a socket's client has the sound already. Answers what was heard of the speech.
+    pub fn duck(&mut self, speech: SpeechId) -> u64 {
+        let Some(playout) = self.playout_of(speech) else { return 0 };
+        playout.duck();
+        playout.heard_ms(speech.0).unwrap_or(0)
+    }
+
+    /// It goes on where it was.
+    pub fn resume(&mut self, speech: SpeechId) {
+        if let Some(playout) = self.playout_of(speech) { playout.resume() }
+    }
+
+    /// The device that plays this speech, or will next.
+    fn playout_of(&mut self, speech: SpeechId) -> Option<&mut Playout> {
+        match &mut self.sink {
+            Sink::Device(playout) if playout.current().is_none_or(|now| now == speech.0) => Some(playout),
+            _ => None,
+        }
+    }
+
     /// Stops a speech; answers how much of it was heard.
     pub fn cut(&mut self, now: Ms, speech: SpeechId, why: CutWhy) -> u64 {
         self.jobs.retain(|j| j.speech != speech);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::agent::Agent;
 use crate::engine::event::Event;
+use crate::engine::turn::TurnJudge;
 use crate::stt::Recogniser;
 use crate::tools::Catalogue;
 use crate::tts::Voice;
@@ -15,6 +16,8 @@ pub struct Parts {
     pub recogniser: Arc<dyn Recogniser>,
     /// Language it listens for ("en").
     pub language: String,
+    /// A second opinion on whether a turn is complete; without one plain silence decides.
+    pub judge: Option<Arc<dyn TurnJudge>>,
     /// The voice.
     pub voice: Arc<dyn Voice>,
     /// The agent.

@@ -5,22 +5,16 @@ use super::super::event::{EventKind, QuestionState, Role};
 use super::super::grammar::words_of;
 use super::super::heard::Heard;
 use super::super::id::{ItemId, Ms, UtteranceId};
-use super::super::input::{Action, Count, CutWhy, LegNote, Turns as TurnSettings};
+use super::super::input::{Action, Count, LegNote, Turns as TurnSettings};
 use super::super::intent::{Decision, Moment, Open, decide};
-use super::super::turn::{Ear, EarEvent, EarSettings, FRAME_MS, LONGEST_MS, Utterance};
+use super::super::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Floor, Frame, LONGEST_MS, Listener, Told, Utterance, Words, is_stock_closer};
+use super::join::LastTurn;
 use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
 
 /// A loosening sentence shorter than this was not said.
 const LOOSEN_SHORTEST_MS: u64 = 350;
 /// Recognitions that may fail in a row before hearing counts as broken.
 const FAILURES_MAX: u32 = 3;
-
-#[derive(Debug)]
-struct Look {
-    utterance: UtteranceId,
-    to_ms: u64,
-    heard: Option<Heard>,
-}
 
 #[derive(Debug)]
 struct Committed {
@@ -35,90 +29,109 @@ struct Committed {
 /// Everything about hearing.
 #[derive(Debug)]
 pub(super) struct Ears {
-    ear: Ear,
-    look: Option<Look>,
+    pub(super) listener: Listener,
+    pub(super) floor: Floor,
+    /// The last ordinary turn, while a second half may still join it.
+    pub(super) last: Option<LastTurn>,
     committed: Option<Committed>,
     commit_from_ms: u64,
     /// End of the last utterance that the ear carried out although the client takes its turns by hand.
     acted_ms: u64,
     item: Option<ItemId>,
-    told: bool,
-    create_response: bool,
-    interrupt: bool,
+    pub(super) told: bool,
+    pub(super) create_response: bool,
+    pub(super) interrupt: bool,
     want_response: bool,
     failures: u32,
     pub(super) broken: bool,
 }
 
 impl Ears {
-    pub(super) fn new(ear: Ear) -> Self {
-        Self { ear, look: None, committed: None, commit_from_ms: 0, acted_ms: 0, item: None, told: false, create_response: true, interrupt: true, want_response: false, failures: 0, broken: false }
+    pub(super) fn new(settings: EarSettings, first: u64) -> Self {
+        Self {
+            listener: Listener::new(settings, first), floor: Floor::default(), last: None, committed: None, commit_from_ms: 0, acted_ms: 0, item: None, told: false,
+            create_response: true, interrupt: true, want_response: false, failures: 0, broken: false,
+        }
     }
 
     pub(super) fn reset(&mut self, settings: EarSettings) {
-        let first = self.ear.next_id();
-        *self = Self { failures: self.failures, broken: self.broken, ..Self::new(Ear::new(settings, first)) };
+        let first = self.listener.ear().next_id();
+        *self = Self { failures: self.failures, broken: self.broken, ..Self::new(settings, first) };
     }
 
-    pub(super) fn is_busy(&self) -> bool { self.ear.current().is_some() || self.committed.is_some() }
+    pub(super) fn is_busy(&self) -> bool { self.hears_somebody() || self.committed.is_some() }
 
-    pub(super) fn hears_somebody(&self) -> bool { self.ear.current().is_some() }
+    pub(super) fn hears_somebody(&self) -> bool { self.listener.ear().current().is_some() }
 
-    pub(super) fn is_recognising(&self) -> bool { self.look.as_ref().is_some_and(|l| l.heard.is_none()) || self.committed.is_some() }
+    pub(super) fn is_recognising(&self) -> bool { self.listener.is_recognising() || self.committed.is_some() }
 
-    pub(super) fn deadline(&self) -> Option<Ms> { None }
+    /// When to look again although no frame comes.
+    pub(super) fn deadline(&self) -> Option<Ms> { self.listener.ear().starves_at() }
 
     /// An utterance is open that began at or before this time.
-    pub(super) fn speaking_since(&self, at: Ms) -> bool { self.ear.current().is_some_and(|u| u.began_at <= at) }
+    pub(super) fn speaking_since(&self, at: Ms) -> bool { self.listener.ear().current().is_some_and(|u| u.began_at <= at) }
+
+    fn settings(&self) -> &EarSettings { &self.listener.ear().settings }
 }
 
 impl Engine {
     pub(super) fn on_turn_settings(&mut self, turns: TurnSettings) {
         let base = self.config.ear;
         let on = turns.threshold.map_or(base.on, |t| t.clamp(0.05, 0.95));
-        self.ears.ear.settings = EarSettings {
+        *self.ears.listener.settings_mut() = EarSettings {
             on, off: (on - (base.on - base.off)).max(0.05), silence_ms: turns.silence_ms.map_or(base.silence_ms, |ms| u64::from(ms.clamp(100, 10_000))),
             automatic: turns.automatic, ..base
         };
         self.ears.create_response = turns.create_response;
         self.ears.interrupt = turns.interrupt;
+        if !turns.interrupt { self.leave_floor() }
     }
 
-    pub(super) fn on_frame(&mut self, probability: f32) {
-        let settings = self.ears.ear.settings;
-        // Recognising begins with the first real pause, so that the words are known when the silence is long enough for
-        // what they decide; speech that goes on makes it void.
-        let look_ms = settings.answer_silence_ms.min(settings.silence_ms);
-        for event in self.ears.ear.frame(self.now, probability, look_ms) {
-            match event {
-                EarEvent::Onset { .. } => { self.ears.item = None; self.ears.told = false }
-                EarEvent::Sustained(utterance) => {
-                    self.tell_speech(utterance);
-                    if self.ears.interrupt && self.mouth.is_audible() {
-                        self.cut_speech(CutWhy::Interrupted);
-                    }
-                }
-                EarEvent::Look { utterance, from_ms, to_ms } => {
-                    self.tell_speech(utterance);
-                    self.ears.look = Some(Look { utterance, to_ms, heard: None });
-                    self.act(Action::Recognise { utterance, from_ms, to_ms });
-                }
-                EarEvent::WentOn(_) | EarEvent::Click(_) => self.ears.look = None,
-            }
+    pub(super) fn on_frame(&mut self, frame: Frame) {
+        let playing = self.ears.interrupt && self.has_something_to_say();
+        for event in self.ears.listener.frame(self.now, frame, playing) {
+            self.on_ear(event);
         }
+        self.floor_timer();
         self.try_close();
     }
 
-    pub(super) fn ears_timer(&mut self) { self.try_close() }
+    /// Frames may have stopped coming.
+    pub(super) fn ears_timer(&mut self) {
+        for event in self.ears.listener.tick(self.now) {
+            self.on_ear(event);
+        }
+        self.floor_timer();
+        self.try_close();
+    }
+
+    fn on_ear(&mut self, event: EarEvent) {
+        match event {
+            EarEvent::Onset { .. } => { self.ears.item = None; self.ears.told = false }
+            EarEvent::Over(utterance) => self.take_breath(utterance),
+            EarEvent::Sustained(utterance) => if !self.ears.floor.was_over(utterance) { self.tell_speech(utterance) },
+            EarEvent::Insistent(utterance) => self.insists(utterance),
+            EarEvent::Look { utterance, from_ms, to_ms, early } => {
+                if !early && !self.ears.floor.was_over(utterance) { self.tell_speech(utterance) }
+                self.act(Action::Recognise { utterance, from_ms, to_ms });
+                if !early { self.act(Action::JudgeTurn { utterance, from_ms: Listener::judged_from(from_ms, to_ms), to_ms }) }
+            }
+            EarEvent::Void { utterance, to_ms } => {
+                self.act(Action::Forget { utterance, to_ms });
+                self.goes_on(utterance);
+            }
+            EarEvent::Click(_) => self.leave_floor(),
+        }
+    }
 
     /// The leg hears of an utterance once it is more than a click, and only where turns are taken by ear.
-    fn tell_speech(&mut self, utterance: UtteranceId) {
-        if self.ears.told || !self.ears.ear.settings.automatic {
+    pub(super) fn tell_speech(&mut self, utterance: UtteranceId) {
+        if self.ears.told || !self.ears.settings().automatic {
             return;
         }
         self.ears.told = true;
         let item = self.utterance_item();
-        let at = self.ears.ear.current().map_or(0, |u| u.began_ms);
+        let at = self.ears.listener.ear().current().map_or(0, |u| u.began_ms);
         self.act(Action::Leg(LegNote::SpeechStarted(utterance, at, item)));
     }
 
@@ -139,13 +152,22 @@ impl Engine {
             self.on_committed(committed, &heard);
             return;
         }
-        if let Some(look) = self.ears.look.as_mut().filter(|l| l.utterance == utterance && l.to_ms == to_ms) {
-            if !heard.text.is_empty() {
-                self.out.push_back(super::Output::Action(Action::Partial { role: Role::User, for_agent: true, text: heard.text.clone() }));
+        match self.ears.listener.heard(utterance, to_ms, heard.clone()) {
+            Told::Whole => {
+                if !heard.text.is_empty() {
+                    self.out.push_back(super::Output::Action(Action::Partial { role: Role::User, for_agent: true, text: heard.text.clone() }));
+                }
+                self.words_decide(utterance, &heard, false);
+                self.try_close();
             }
-            look.heard = Some(heard);
-            self.try_close();
+            Told::Early => self.words_decide(utterance, &heard, true),
+            Told::Stale => {}
         }
+    }
+
+    pub(super) fn on_turn_judged(&mut self, utterance: UtteranceId, to_ms: u64, complete: f32) {
+        self.ears.listener.judged(utterance, to_ms, complete);
+        self.try_close();
     }
 
     fn hearing_works(&mut self) {
@@ -166,22 +188,13 @@ impl Engine {
 
     /// Closes the open utterance once its words are known and enough silence has passed for what they decide.
     fn try_close(&mut self) {
-        let Some(heard) = self.ears.look.as_ref().and_then(|look| look.heard.as_ref()) else { return };
-        let decision = decide(heard, &self.table, &self.moment());
-        if self.ears.ear.silence_ms() < self.silence_for(&decision) {
+        if self.ears.listener.words().is_none() {
             return;
         }
-        let Some(heard) = self.ears.look.take().and_then(|look| look.heard) else { return };
-        let Some(utterance) = self.ears.ear.close() else { return };
-        self.close_utterance(&utterance, &heard, decision);
-    }
-
-    fn silence_for(&self, decision: &Decision) -> u64 {
-        let settings = &self.ears.ear.settings;
-        match decision {
-            d if d.loosens() => settings.loosen_silence_ms,
-            Decision::Deny | Decision::Hold | Decision::Stop | Decision::CancelTurn => settings.answer_silence_ms,
-            _ => settings.silence_ms,
+        let moment = self.moment();
+        let table = self.table.clone();
+        if let Some(closed) = self.ears.listener.close(|heard| decide(heard, &table, &moment)) {
+            self.close_utterance(closed);
         }
     }
 
@@ -198,23 +211,30 @@ impl Engine {
         Moment { open, in_plan: self.snap.in_plan(), waiting: self.snap.waiting().map(|p| p.version) }
     }
 
-    fn close_utterance(&mut self, utterance: &Utterance, heard: &Heard, decision: Decision) {
-        let automatic = self.ears.ear.settings.automatic;
+    fn close_utterance(&mut self, closed: Closed) {
+        let Closed { utterance, heard, mut decision, .. } = closed;
+        let automatic = self.ears.settings().automatic;
         let item = self.utterance_item();
-        if automatic {
-            self.act(Action::Leg(LegNote::SpeechStopped(utterance.id, utterance.last_ms, item.clone())));
-            self.act(Action::Leg(LegNote::Committed(item.clone())));
-            let text = (!heard.text.is_empty()).then(|| heard.text.clone());
-            self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
+        let words = words_of(&heard.text);
+        let echo = !words.is_empty() && self.is_echo(&words, utterance.began_at, utterance.last_at) && !self.still_to_be_said(&words);
+        let (went_on, said) = self.close_floor(utterance.id, &heard.text, &decision, echo);
+        if automatic && (!went_on || self.ears.told) {
+            self.tell_stopped(&utterance, &item, &heard.text);
         }
         self.ears.item = None;
-        let words = words_of(&heard.text);
+        if went_on {
+            // It was said while listening. Playback has gone on; nothing else comes of it.
+            self.count(Count::Intent { decision: decision.name(), reason: if said == Words::None { "false_interruption" } else { "backchannel" } });
+            if said == Words::Backchannel { self.transcript(utterance.id, &heard.text, item, false) }
+            self.reask();
+            return;
+        }
         if words.is_empty() && matches!(decision, Decision::None | Decision::Neither { .. }) {
             self.count(Count::Intent { decision: "none", reason: "no_words" });
             self.reask();
             return;
         }
-        if self.is_echo(&words, utterance.began_at, utterance.last_at) {
+        if echo {
             self.count(Count::Intent { decision: decision.name(), reason: "echo" });
             self.reask();
             return;
@@ -229,12 +249,28 @@ impl Engine {
             self.count(Count::Intent { decision: "none", reason: "stock_closer" });
             return;
         }
-        if decision.loosens() && !self.may_loosen(utterance) {
+        if decision.loosens() && !self.may_loosen(&utterance) {
             self.not_counted(utterance.id, &heard.text, item, &decision);
             return;
         }
         self.take_back_if_hasty(utterance.began_at);
+        let joins = automatic && self.may_join(utterance.began_at);
+        // What answers no question that was heard is the second half of what was said before it.
+        if joins && matches!(decision, Decision::Neither { bare: false }) && !self.asked_is_heard() { decision = Decision::None }
+        let ordinary = matches!(decision, Decision::None);
+        if joins && ordinary {
+            return self.join_turn(&utterance, &heard.text, item);
+        }
+        self.ears.last = (ordinary && automatic && self.ears.create_response).then(|| LastTurn { item: item.clone(), text: heard.text.clone(), ended_at: utterance.last_at });
         self.on_words(utterance.id, &heard.text, item, decision, true);
+    }
+
+    fn tell_stopped(&mut self, utterance: &Utterance, item: &ItemId, text: &str) {
+        self.tell_speech(utterance.id);
+        self.act(Action::Leg(LegNote::SpeechStopped(utterance.id, utterance.last_ms, item.clone())));
+        self.act(Action::Leg(LegNote::Committed(item.clone())));
+        let text = (!text.is_empty()).then(|| text.to_string());
+        self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
     }
 
     /// Nothing said while the voice is audible, or right after it, loosens anything.
@@ -260,11 +296,10 @@ impl Engine {
 
     /// The client commits by hand: what was heard since the last commit is judged as one utterance.
     pub(super) fn on_commit(&mut self, item: ItemId) {
-        let to_ms = self.ears.ear.now_ms();
+        let to_ms = self.ears.listener.ear().now_ms();
         let from_ms = self.ears.commit_from_ms.max(to_ms.saturating_sub(LONGEST_MS));
         self.ears.commit_from_ms = to_ms;
-        self.ears.ear.close();
-        self.ears.look = None;
+        self.drop_open();
         let utterance = UtteranceId(self.fresh());
         self.act(Action::Leg(LegNote::Committed(item.clone())));
         let began_at = self.now.saturating_sub(to_ms - from_ms);
@@ -273,9 +308,17 @@ impl Engine {
     }
 
     pub(super) fn on_clear(&mut self) {
-        self.ears.commit_from_ms = self.ears.ear.now_ms();
-        self.ears.ear.close();
-        self.ears.look = None;
+        self.ears.commit_from_ms = self.ears.listener.ear().now_ms();
+        self.drop_open();
+    }
+
+    /// What is open belongs to the client's commit now, or to nothing.
+    fn drop_open(&mut self) {
+        if let Some((utterance, to_ms)) = self.ears.listener.looking() {
+            self.act(Action::Forget { utterance, to_ms });
+        }
+        self.ears.listener.drop_open();
+        self.leave_floor();
     }
 
     fn on_committed(&mut self, committed: Committed, heard: &Heard) {
@@ -318,7 +361,7 @@ impl Engine {
         self.transcript(utterance, text, item, passed_on);
         self.count(Count::Intent { decision: decision.name(), reason: "accepted" });
         if passed_on {
-            if by_ear && self.ears.create_response || !by_ear && self.ears.ear.settings.automatic {
+            if by_ear && self.ears.create_response || !by_ear && self.ears.settings().automatic {
                 self.new_user_turn();
             }
             return;
@@ -329,13 +372,6 @@ impl Engine {
 
 /// At most as long as what denies, holds or stops.
 fn is_short_answer(words: &[String]) -> bool { words.len() <= 3 }
-
-/// What recognisers write over silence and noise.
-fn is_stock_closer(words: &[String]) -> bool {
-    const CLOSERS: &[&str] = &["you", "thank you", "thanks", "thanks for watching", "thank you for watching", "bye", "bye bye", "the end", "thank you very much", "so", "oh", "uh", "um", "hmm", "mm", "ah", "i", "the", "a"];
-    let line = words.join(" ");
-    CLOSERS.contains(&line.as_str())
-}
 
 #[cfg(test)]
 impl Engine {

@@ -1,13 +1,17 @@
 //! The engine: one conversation's decisions. Inputs change it, outputs are drained; it waits for nothing.
 //!
-//! `hear` turns frames and words into decisions, `decide` carries decisions out, `calls` takes tool calls to the gate,
+//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `calls` takes tool calls to the gate,
 //! `speak` says things one after the other, `turns` runs the agent. This file owns the state and the way in and out.
 
 mod calls;
 mod decide;
+mod floor;
 mod hear;
+mod join;
 mod speak;
 mod turns;
+#[cfg(test)]
+mod cases;
 #[cfg(test)]
 mod props;
 #[cfg(test)]
@@ -25,7 +29,7 @@ use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
 use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
 use super::snapshot::Snapshot;
 use super::tool::{ToolOutcome, ToolSpec};
-use super::turn::{Ear, EarSettings};
+use super::turn::EarSettings;
 use calls::Lane;
 use hear::Ears;
 use speak::Mouth;
@@ -134,7 +138,7 @@ impl Engine {
         let gate = Gate::new(Stamp { epoch: snap.stamp.epoch, posture: snap.stamp.posture });
         let serial = snap.seq;
         Self {
-            autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(Ear::new(config.ear, serial + 1)), mouth: Mouth::new(serial + 1),
+            autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
             turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table().into(), snap,
             out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, serial, ended: false, config,
         }
@@ -164,7 +168,9 @@ impl Engine {
         self.timers();
         match input {
             Input::Tick => {}
-            Input::Frame { probability } => self.on_frame(probability),
+            Input::Frame(frame) => self.on_frame(frame),
+            Input::TurnJudged { utterance, to_ms, complete } => self.on_turn_judged(utterance, to_ms, complete),
+            Input::Interrupted => self.count(Count::ProviderInterrupted),
             Input::Heard { utterance, to_ms, result } => self.on_heard(utterance, to_ms, result),
             Input::LegAttached(facts) => self.on_leg(Some(facts)),
             Input::LegGone => self.on_leg(None),
@@ -187,6 +193,7 @@ impl Engine {
             Input::ToolDone { call, outcome } => self.on_tool_done(&call, outcome),
             Input::Synthesised { speech, segment, result } => self.on_synthesised(speech, segment, result),
             Input::Drained { speech } => self.on_drained(speech),
+            Input::Ducked { speech, heard_ms } => self.on_ducked(speech, heard_ms),
             Input::WasCut { speech, heard_ms } => self.on_was_cut(speech, heard_ms),
             Input::Decide(action, ticket) => self.on_decide(&action, Some(ticket)),
             Input::Typed { door, text, ticket } => self.on_typed(door, &text, ticket),

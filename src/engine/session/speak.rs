@@ -12,6 +12,8 @@ use crate::media::earcon::Earcon;
 
 /// Speeches that wait at most; the oldest plain ones go first.
 const WAITING_MAX: usize = 32;
+/// The word in which playback was held counts as heard.
+const WORD_MS: u64 = 300;
 /// What was said lately is remembered this long, to know an echo by.
 const ECHO_MEMORY_MS: u64 = 30_000;
 
@@ -41,6 +43,8 @@ struct Speech {
     begun: bool,
     ended: bool,
     began_at: Ms,
+    /// A sample of it can have been heard.
+    sounds: bool,
 }
 
 #[derive(Debug)]
@@ -62,19 +66,57 @@ pub(super) struct Mouth {
     last_item: Option<(ItemId, String, u64)>,
     last_sample_at: Option<Ms>,
     cutting: bool,
+    /// It holds its breath, with what was heard of it before, once that is known.
+    ducked: Option<(SpeechId, Option<u64>)>,
+    /// Engine time at which something last began to sound.
+    sounded_at: Option<Ms>,
+    /// It is being cut because somebody spoke.
+    by_voice: bool,
+    /// What was not heard of a speech that was cut by voice alone, until words say whether that was right.
+    pub(super) rest: Option<(Purpose, Vec<String>)>,
     /// What a client says it played of the speech that is being cut; it knows better than we do.
     played_ms: Option<u64>,
 }
 
 impl Mouth {
     pub(super) fn new(first: u64) -> Self {
-        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false, played_ms: None }
+        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false, ducked: None, sounded_at: None, by_voice: false, rest: None, played_ms: None }
     }
 
     pub(super) fn is_busy(&self) -> bool { !self.queue.is_empty() }
 
     /// Something is being played, or about to be.
     pub(super) fn is_audible(&self) -> bool { self.queue.front().is_some_and(|s| s.begun && !s.segments.is_empty()) }
+
+    /// A sample of what is being said can have been heard.
+    pub(super) fn is_sounding(&self) -> bool { self.queue.front().is_some_and(|s| s.begun && s.sounds) }
+
+    /// Engine time at which something last began to sound.
+    pub(super) fn sounded_at(&self) -> Option<Ms> { self.sounded_at }
+
+    /// What is being said, if it does not hold its breath yet; from now on it does.
+    pub(super) fn to_duck(&mut self) -> Option<SpeechId> {
+        let id = self.queue.front().filter(|s| s.begun && !self.cutting && self.ducked.is_none()).map(|s| s.id)?;
+        self.ducked = Some((id, None));
+        Some(id)
+    }
+
+    /// What holds its breath; from now on it does not.
+    pub(super) fn to_unduck(&mut self, now: Ms) -> Option<SpeechId> {
+        let (id, _) = self.ducked.take()?;
+        self.begins_to_sound(now);
+        Some(id)
+    }
+
+    /// The first sample is there: it sounds, unless it holds its breath.
+    fn begins_to_sound(&mut self, now: Ms) {
+        let ducked = self.ducked.map(|d| d.0);
+        let Some(speech) = self.queue.front_mut().filter(|s| s.begun && !s.sounds && ducked != Some(s.id)) else { return };
+        if speech.lengths.iter().flatten().any(|ms| *ms > 0) {
+            speech.sounds = true;
+            self.sounded_at = Some(now);
+        }
+    }
 
     /// Engine time of the last sample that was played, while nothing plays.
     pub(super) fn silent_since(&self) -> Option<Ms> { self.last_sample_at }
@@ -109,11 +151,7 @@ impl Engine {
                 self.mouth.queue.remove(old);
             }
         }
-        let id = SpeechId(self.mouth.next);
-        self.mouth.next += 1;
-        let item = self.item();
-        let lengths = vec![None; segments.len()];
-        let speech = Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0 };
+        let speech = self.new_speech(purpose, segments, complete, earcon);
         // What the gateway has to say about a decision comes before an agent's answer that has not begun.
         let urgent = !matches!(speech.purpose, Purpose::Agent(_));
         let place = if urgent { self.mouth.queue.iter().position(|s| !s.begun && matches!(s.purpose, Purpose::Agent(_))) } else { None };
@@ -121,6 +159,14 @@ impl Engine {
             Some(at) => self.mouth.queue.insert(at, speech),
             None => self.mouth.queue.push_back(speech),
         }
+    }
+
+    fn new_speech(&mut self, purpose: Purpose, segments: Vec<String>, complete: bool, earcon: Option<Earcon>) -> Speech {
+        let id = SpeechId(self.mouth.next);
+        self.mouth.next += 1;
+        let item = self.item();
+        let lengths = vec![None; segments.len()];
+        Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0, sounds: false }
     }
 
     /// More of the agent's text.
@@ -163,7 +209,8 @@ impl Engine {
                 self.show_unspoken();
                 continue;
             }
-            if speech.segments.is_empty() || self.mouth.cutting {
+            // Nothing begins while somebody has the floor.
+            if speech.segments.is_empty() || self.mouth.cutting || !speech.begun && self.ears.floor.is_held() {
                 return;
             }
             self.begin_and_say();
@@ -211,6 +258,7 @@ impl Engine {
                 if let Some(s) = self.mouth.queue.iter_mut().find(|s| s.id == speech) {
                     if let Some(slot) = s.lengths.get_mut(segment) { *slot = Some(ms) }
                 }
+                self.mouth.begins_to_sound(self.now);
                 return;
             }
             Err(message) => message,
@@ -226,6 +274,7 @@ impl Engine {
             return;
         }
         let Some(speech) = self.mouth.queue.pop_front() else { return };
+        self.mouth.ducked = None;
         let total: u64 = speech.lengths.iter().flatten().sum();
         let text = speech.segments.join(" ");
         self.remember(&speech, &text, self.now);
@@ -267,6 +316,8 @@ impl Engine {
         }
         let id = speech.id;
         self.mouth.cutting = true;
+        self.mouth.ducked = None;
+        self.mouth.by_voice = why == CutWhy::Interrupted;
         if why == CutWhy::Interrupted {
             self.count(Count::BargeIn);
         }
@@ -278,6 +329,7 @@ impl Engine {
     pub(super) fn end_agent_speech(&mut self) {
         self.mouth.queue.retain(|s| s.begun || !matches!(s.purpose, Purpose::Agent(_)));
         self.mouth.segmenter = Segmenter::default();
+        self.mouth.rest = None;
         for speech in self.mouth.queue.iter_mut().filter(|s| matches!(s.purpose, Purpose::Agent(_))) {
             speech.complete = true;
         }
@@ -300,13 +352,27 @@ impl Engine {
             self.mouth.segmenter = Segmenter::default();
         }
         let (heard, total) = heard_of(&speech, heard_ms);
+        if self.mouth.by_voice && !matches!(speech.purpose, Purpose::Question(_)) {
+            self.mouth.rest = Some((speech.purpose.clone(), unheard(&speech, heard_ms)));
+        }
         self.remember(&speech, &heard, self.now);
         self.finish_speech(&speech, heard, heard_ms.min(total), total);
+    }
+
+    /// It was cut for nothing, and its listener has thrown the sound away: it is said again from the sentence that was cut.
+    pub(super) fn say_rest(&mut self) {
+        let Some((purpose, segments)) = self.mouth.rest.take().filter(|(_, s)| !s.is_empty()) else { return };
+        let speech = self.new_speech(purpose, segments, true, None);
+        let first = usize::from(self.mouth.queue.front().is_some_and(|s| s.begun));
+        self.mouth.queue.insert(first, speech);
+        self.count(Count::Resume);
     }
 
     /// The leg has changed: what was being said has no mouth any more.
     pub(super) fn mouth_leg_changed(&mut self) {
         self.mouth.cutting = false;
+        self.mouth.ducked = None;
+        self.mouth.rest = None;
         self.mouth.played_ms = None;
         if self.mouth.queue.front().is_some_and(|s| s.begun) {
             let Some(mut speech) = self.mouth.queue.pop_front() else { return };
@@ -351,6 +417,22 @@ impl Engine {
         playing.is_some_and(|(from, said)| ended >= from && run(&said)) || self.mouth.recent.iter().any(|s| overlaps(s) && run(&s.words))
     }
 
+    pub(super) fn on_ducked(&mut self, speech: SpeechId, heard_ms: u64) {
+        if let Some((_, heard)) = self.mouth.ducked.as_mut().filter(|d| d.0 == speech) { *heard = Some(heard_ms) }
+    }
+
+    /// True when these are words of what is being said that nobody has heard yet, because it holds its breath before them, and of
+    /// nothing that was heard: no echo.
+    pub(super) fn still_to_be_said(&self, words: &[String]) -> bool {
+        let Some((id, Some(heard_ms))) = self.mouth.ducked else { return false };
+        let Some(speech) = self.mouth.queue.front().filter(|s| s.id == id) else { return false };
+        let (heard, _) = heard_of(speech, heard_ms + WORD_MS);
+        let heard = super::super::grammar::words_of(&heard);
+        let all = super::super::grammar::words_of(&speech.segments.join(" "));
+        let run = |said: &[String]| !words.is_empty() && said.windows(words.len()).any(|w| w == words);
+        run(&all[heard.len().min(all.len())..]) && !run(&heard) && !self.mouth.recent.iter().any(|s| run(&s.words))
+    }
+
     /// A question that was just closed is not said to its end.
     pub(super) fn cut_question(&mut self) {
         if self.mouth.queue.front().is_some_and(|s| s.begun && matches!(s.purpose, Purpose::Question(_))) {
@@ -383,6 +465,13 @@ impl Engine {
 /// No prompt begins or ends with an approving sentence, whoever wrote the words in it: its echo could answer a question.
 fn framed(text: String) -> String {
     if super::super::grammar::begins_or_ends_approving(&text) { format!("These are the words: {text} That is where they end.") } else { text }
+}
+
+/// The segments of a speech that were not heard to their end in `heard_ms`.
+fn unheard(speech: &Speech, heard_ms: u64) -> Vec<String> {
+    let mut end = 0;
+    let whole = speech.lengths.iter().take_while(|l| l.is_some_and(|ms| { end += ms; end <= heard_ms })).count();
+    speech.segments[whole.min(speech.segments.len())..].to_vec()
 }
 
 /// The words of a speech that were heard in `heard_ms`, segment by segment, and its whole length so far.

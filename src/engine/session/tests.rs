@@ -12,6 +12,7 @@ use super::super::id::{CallId, Ms, SpeechId};
 use super::super::input::{Action, Input, LegFacts, LegNote, Output, Ticket};
 use super::super::plan::PlanStatus;
 use super::super::tool::{Effect, SessionDeed, ToolCall, ToolOutcome, ToolSpec};
+use super::super::turn::Frame;
 use super::{Engine, EngineConfig};
 
 fn spec(name: &str, effect: Effect, ask: Option<&str>) -> ToolSpec {
@@ -50,32 +51,54 @@ pub(super) struct World {
     pub(super) now: Ms,
     pub(super) events: Vec<Event>,
     pub(super) ran: Vec<(String, Value)>,
-    script: VecDeque<Heard>,
-    speaking: Option<(SpeechId, Ms, u64, bool)>,
+    pub(super) script: VecDeque<Heard>,
+    pub(super) speaking: Option<Playing>,
     running: Vec<(super::super::gate::Running, ToolCall, Ms)>,
     calls: u64,
     /// How long a tool takes.
     pub(super) tool_ms: u64,
     pub(super) replies: Vec<(Ticket, super::super::input::Reply)>,
-    /// What the leg was told: `turn`, `speech`, `ended`.
-    told: Vec<String>,
+    /// What the leg was told: `turn`, `speech`, `ended`, `started`, `stopped`.
+    pub(super) told: Vec<String>,
     /// Items of the speeches that began.
     begun: Vec<super::super::id::ItemId>,
+    /// How long a recognition and an agent's answer take.
+    pub(super) recognise_ms: u64,
+    pub(super) agent_ms: u64,
+    /// What a judge of turns says, if there is one.
+    pub(super) complete: Option<f32>,
+    later: Vec<(Ms, Input)>,
+    /// Sound that was to be recognised.
+    pub(super) looks: Vec<(u64, u64)>,
+    pub(super) forgotten: usize,
+    pub(super) counts: Vec<super::super::input::Count>,
+    /// When playback fell silent or came back, and whether it sounds.
+    pub(super) sounded: Vec<(Ms, bool)>,
+}
+
+/// A speech that is played, on a device that can hold its breath.
+pub(super) struct Playing {
+    speech: SpeechId,
+    pub(super) heard: u64,
+    length: u64,
+    ended: bool,
+    pub(super) held: bool,
 }
 
 impl World {
     pub(super) fn new() -> Self { Self::with(EngineConfig::default()) }
 
-    fn with(config: EngineConfig) -> Self {
+    pub(super) fn with(config: EngineConfig) -> Self {
         let tools = [
             spec("notes__list", Effect::Read, None), spec("notes__add", Effect::Files, Some("Add {text} to your notes?")), spec("plan__submit", Effect::Session, None),
             spec("todo__write", Effect::Session, None), ToolSpec { irreversible: true, ..spec("notes__shred", Effect::Files, Some("Shred the notes?")) },
         ];
         let mut world = Self {
             engine: Engine::new(EngineConfig { tools: tools.into(), ..config }, 1_000_000), now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None,
-            running: vec![], calls: 0, tool_ms: 0, replies: vec![], told: vec![], begun: vec![],
+            running: vec![], calls: 0, tool_ms: 0, replies: vec![], told: vec![], begun: vec![], recognise_ms: 0, agent_ms: 0, complete: None, later: vec![], looks: vec![], forgotten: 0,
+            counts: vec![], sounded: vec![],
         };
-        world.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
+        world.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
         world
     }
 
@@ -95,10 +118,28 @@ impl World {
 
     fn act(&mut self, action: Action) -> Vec<Input> {
         match action {
-            Action::Recognise { utterance, to_ms, .. } => {
+            Action::Recognise { utterance, from_ms, to_ms } => {
+                self.looks.push((from_ms, to_ms));
                 let heard = self.script.front().cloned().unwrap_or_default();
-                vec![Input::Heard { utterance, to_ms, result: Ok(heard) }]
+                self.after(self.recognise_ms, vec![Input::Heard { utterance, to_ms, result: Ok(heard) }])
             }
+            Action::Forget { utterance, to_ms } => {
+                let before = self.later.len();
+                self.later.retain(|(_, i)| !matches!(i, Input::Heard { utterance: u, to_ms: t, .. } if (*u, *t) == (utterance, to_ms)));
+                self.forgotten += before - self.later.len();
+                vec![]
+            }
+            Action::JudgeTurn { utterance, to_ms, .. } => self.complete.map(|complete| Input::TurnJudged { utterance, to_ms, complete }).into_iter().collect(),
+            Action::CancelStep(turn) => {
+                self.later.retain(|(_, i)| !matches!(i, Input::AgentText { turn: t, .. } | Input::AgentCall { turn: t, .. } | Input::AgentDone { turn: t, .. } if *t == turn));
+                vec![]
+            }
+            Action::Count(count) => { self.counts.push(count); vec![] }
+            Action::Duck(speech) => {
+                self.hold(speech, true);
+                self.speaking.as_ref().map(|p| Input::Ducked { speech, heard_ms: p.heard }).into_iter().collect()
+            }
+            Action::Resume(speech) => { self.hold(speech, false); vec![] }
             Action::Step(request) => {
                 let mut inputs = Vec::new();
                 for (text, call) in agent(&request) {
@@ -109,7 +150,7 @@ impl World {
                     }
                 }
                 inputs.push(Input::AgentDone { turn: request.turn, failed: None });
-                inputs
+                self.after(self.agent_ms, inputs)
             }
             Action::Run(permit, call) => self.run(permit, call),
             Action::Loosen => {
@@ -119,19 +160,23 @@ impl World {
             Action::BeginSpeech { speech, item, .. } => {
                 self.told.push("speech".into());
                 self.begun.push(item);
-                self.speaking = Some((speech, self.now, 0, false));
+                self.speaking = Some(Playing { speech, heard: 0, length: 0, ended: false, held: false });
+                self.sounded.push((self.now, true));
                 vec![]
             }
+            Action::Leg(LegNote::SpeechStarted(..)) => { self.told.push("started".into()); vec![] }
+            Action::Leg(LegNote::SpeechStopped(..)) => { self.told.push("stopped".into()); vec![] }
             Action::Leg(LegNote::TurnBegan(_)) => { self.told.push("turn".into()); vec![] }
             Action::Leg(LegNote::TurnEnded(..)) => { self.told.push("ended".into()); vec![] }
             Action::Say { speech, segment, text } => {
                 let ms = text.len() as u64 * 60;
-                if let Some(s) = &mut self.speaking { s.2 += ms }
+                if let Some(s) = &mut self.speaking { s.length += ms }
                 vec![Input::Synthesised { speech, segment, result: Ok(ms) }]
             }
-            Action::EndSpeech(_) => { if let Some(s) = &mut self.speaking { s.3 = true } vec![] }
+            Action::EndSpeech(_) => { if let Some(s) = &mut self.speaking { s.ended = true } vec![] }
             Action::CutSpeech(speech, _) => {
-                let heard_ms = self.speaking.take().map_or(0, |s| self.now - s.1);
+                let heard_ms = self.speaking.take().map_or(0, |s| s.heard);
+                self.sounded.push((self.now, false));
                 vec![Input::WasCut { speech, heard_ms }]
             }
             Action::Reply(ticket, reply) => { self.replies.push((ticket, reply)); vec![] }
@@ -167,19 +212,40 @@ impl World {
             drop(running);
             self.input(done);
         }
-        if let Some((speech, began, length, true)) = self.speaking {
-            if self.now >= began + length {
+        let (ready, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.later).into_iter().partition(|(at, _)| *at <= self.now);
+        self.later = later;
+        ready.into_iter().for_each(|(_, input)| self.input(input));
+        if let Some(playing) = self.speaking.as_mut().filter(|p| !p.held) {
+            playing.heard = (playing.heard + 20).min(playing.length);
+            if playing.ended && playing.heard == playing.length {
+                let speech = playing.speech;
                 self.speaking = None;
+                self.sounded.push((self.now, false));
                 self.input(Input::Drained { speech });
             }
         }
-        self.input(Input::Frame { probability: if voice { 0.95 } else { 0.02 } });
+        // A person's level moves.
+        let level_dbfs = if voice { -18.0 - (self.now / 20 % 6) as f32 * 4.0 } else { -65.0 };
+        self.input(Input::Frame(Frame { probability: if voice { 0.95 } else { 0.02 }, level_dbfs }));
+    }
+
+    fn after(&mut self, ms: u64, inputs: Vec<Input>) -> Vec<Input> {
+        if ms == 0 { return inputs }
+        self.later.extend(inputs.into_iter().map(|i| (self.now + ms, i)));
+        vec![]
+    }
+
+    fn hold(&mut self, speech: SpeechId, held: bool) {
+        if let Some(p) = self.speaking.as_mut().filter(|p| p.speech == speech) {
+            p.held = held;
+            self.sounded.push((self.now, !held));
+        }
     }
 
     pub(super) fn silence(&mut self, ms: u64) { (0..ms / 20).for_each(|_| self.frame(false)) }
 
     /// Silence until nothing is said, asked or done any more, at most a minute.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for _ in 0..3000 {
             if self.speaking.is_none() && !self.engine.mouth.is_busy() && (self.engine.asked_is_heard() || !self.engine.turns.is_busy()) { break }
             self.frame(false);
@@ -188,7 +254,7 @@ impl World {
     }
 
     /// A person says this now, a word every 300 ms.
-    fn say_now(&mut self, text: &str) {
+    pub(super) fn say_now(&mut self, text: &str) {
         self.script = VecDeque::from([Heard::text_only(text)]);
         let frames = text.split_whitespace().count().max(2) as u64 * 15;
         (0..frames).for_each(|_| self.frame(true));
@@ -196,13 +262,13 @@ impl World {
     }
 
     /// A person says this when everything is quiet.
-    fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         self.settle();
         self.say_now(text);
         self.settle();
     }
 
-    fn spoken(&self) -> String {
+    pub(super) fn spoken(&self) -> String {
         self.events.iter().filter_map(|e| if let EventKind::Speech { text, .. } = &e.kind { Some(text.as_str()) } else { None }).collect::<Vec<_>>().join(" | ")
     }
 
@@ -214,7 +280,7 @@ impl World {
         self.replies.last().map_or((false, "none"), |(_, r)| (r.ok, r.code))
     }
 
-    fn result_codes(&self) -> Vec<(String, String)> {
+    pub(super) fn result_codes(&self) -> Vec<(String, String)> {
         self.events.iter().filter_map(|e| if let EventKind::ToolResult { tool, error_code, .. } = &e.kind { Some((tool.clone(), error_code.clone())) } else { None }).collect()
     }
 }
@@ -421,11 +487,11 @@ fn plan_mode_comes_back_and_is_announced_before_anything_runs() {
     let tools = w.engine.config.tools.clone();
     let engine = Engine::restore(EngineConfig { tools, ..EngineConfig::default() }, snapshot, 2_000_000, false);
     assert!(engine.snapshot().in_plan() && engine.snapshot().restored);
-    let mut w = World { engine, now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None, running: vec![], calls: 50, tool_ms: 0, replies: vec![], told: vec![], begun: vec![] };
+    let mut w = World { engine, now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None, running: vec![], calls: 50, tool_ms: 0, replies: vec![], told: vec![], begun: vec![], recognise_ms: 0, agent_ms: 0, complete: None, later: vec![], looks: vec![], forgotten: 0, counts: vec![], sounded: vec![] };
     w.input(Input::Tick);
     w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "What's in my notes?".into(), ticket: Ticket(9) });
     assert!(w.ran.is_empty(), "nobody has been told yet");
-    w.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
+    w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
     w.settle();
     assert_eq!(w.ran.len(), 1);
     assert!(w.spoken().starts_with("Plan mode is still on from before."), "{}", w.spoken());
@@ -492,6 +558,7 @@ fn a_turn_ends_for_the_leg_after_its_words_have_begun() {
     for told in &w.told {
         match told.as_str() {
             "turn" => open = Some(0),
+            "started" | "stopped" => {}
             "speech" => open = open.map(|n| n + 1),
             _ => assert!(open.take().is_some_and(|n| n > 0), "a turn without words: {:?}", w.told),
         }

@@ -1,0 +1,111 @@
+//! How much silence ends a turn, given what its words decide and whether they sound complete.
+//!
+//! Pure functions of words. Called by [`super::Listener`]; what a sentence means is the grammar's, and the judge's verdict is
+//! only ever a modifier of the silence of ordinary speech: it ends nothing that loosens.
+
+use super::EarSettings;
+use crate::engine::grammar::words_of;
+use crate::engine::intent::Decision;
+
+/// Silence in milliseconds after which an utterance of these words is over. `complete`: the judge's probability, if there is one.
+pub fn silence_for(decision: &Decision, text: &str, complete: Option<f32>, settings: &EarSettings) -> u64 {
+    let plain = settings.silence_ms;
+    let longer = settings.unfinished_silence_ms.max(plain);
+    match decision {
+        d if d.loosens() => settings.loosen_silence_ms,
+        Decision::Deny | Decision::Hold | Decision::Stop | Decision::CancelTurn => settings.answer_silence_ms.min(plain),
+        Decision::Changes(words) if words.is_empty() => settings.command_silence_ms.min(plain),
+        Decision::Enter | Decision::Status | Decision::Read(_) | Decision::Dismiss | Decision::Help | Decision::Repeat => settings.command_silence_ms.min(plain),
+        // "Approve plan" is on its way to a number; a change is free speech behind its head.
+        Decision::WhichVersion => longer,
+        // One word is as much of an answer as it gets: whoever is asked does not wait longer to be asked again.
+        Decision::Neither { .. } if words_of(text).len() == 1 => plain,
+        Decision::Changes(_) | Decision::RefusedVersion(_) | Decision::ScreenOnly | Decision::Neither { .. } => if is_unfinished(text) { longer } else { plain },
+        _ => ordinary(text, complete, settings),
+    }
+}
+
+fn ordinary(text: &str, complete: Option<f32>, settings: &EarSettings) -> u64 {
+    let sounds = |p: f32| if p >= settings.complete_from { 1 } else if p <= settings.unfinished_to { -1 } else { 0 };
+    match (is_unfinished(text), complete.map_or(0, sounds)) {
+        // Words and sound that contradict each other leave it at plain silence.
+        (true, 1) => settings.silence_ms,
+        (true, _) | (false, -1) => settings.unfinished_silence_ms.max(settings.silence_ms),
+        (false, 1) => settings.complete_silence_ms.min(settings.silence_ms),
+        _ => settings.silence_ms,
+    }
+}
+
+/// Words after which something must come. Those that also end sentences ("that", "in", "on", "is") are not among them.
+const LEADING: &[&str] = &[
+    "and", "or", "but", "the", "a", "an", "to", "of", "because", "with", "from", "if", "my", "your", "our", "into", "than", "im", "ill", "id", "ive", "lets", "um", "uh", "er", "erm", "called", "saying", "cause", "whether", "although",
+    "while", "unless",
+];
+/// Beginnings of commands that are no sentence without what follows.
+const BEGINNINGS: &[&str] = &[
+    "approve plan", "approve plan number", "approve", "confirm plan", "confirm plan number", "confirm", "change step", "change step number", "change step #", "change step number #", "change the plan", "change plan", "change plan #",
+    "comment on", "comment on step", "comment on step #", "read step", "read step number", "read me", "read me the", "enter", "enter plan", "enter the plan", "exit", "exit plan", "leave plan", "turn on plan", "switch to", "switch to plan",
+    "go into plan", "set the plan", "put the plan", "what mode", "what mode are", "what mode are you", "what can", "add", "please add", "remind me", "what about", "how about", "tell me", "show me", "can you", "could you", "would you", "will you", "please",
+    "i want", "i would like", "id like", "i need", "i think", "so", "well",
+];
+
+/// Plainly unfinished: it breaks off at a mark or a word that leads on, or is the beginning of a command.
+pub fn is_unfinished(text: &str) -> bool {
+    let shown = text.trim();
+    if shown.ends_with([',', ':', ';', '-', '–', '—', '…']) || shown.ends_with("...") {
+        return true;
+    }
+    let words = words_of(shown);
+    let Some(last) = words.last() else { return false };
+    // A question mark is the recogniser's opinion that it is complete; it writes full stops after anything.
+    if LEADING.contains(&last.as_str()) && !shown.ends_with(['?', '!']) {
+        return true;
+    }
+    BEGINNINGS.iter().any(|b| is_beginning(b, &words))
+}
+
+fn is_beginning(pattern: &str, words: &[String]) -> bool {
+    let mut given = words.iter();
+    let number = |w: &String| (1..=20).any(|n| *w == crate::engine::grammar::number_word(n));
+    pattern.split(' ').all(|want| given.next().is_some_and(|w| if want == "#" { number(w) } else { w == want })) && given.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::intent::{Moment, Open, decide_text};
+
+    fn silence(text: &str, open: Open, complete: Option<f32>) -> u64 {
+        let moment = Moment { open, in_plan: true, waiting: Some(1) };
+        silence_for(&decide_text(text, &moment), text, complete, &EarSettings::default())
+    }
+
+    #[test]
+    fn complete_commands_end_sooner_and_unfinished_words_later() {
+        for (text, ms) in [
+            ("Enter plan mode.", 320), ("Read me the plan.", 320), ("Stop.", 300), ("What's in my notes?", 500), ("Add milk and", 1_200), ("I would like to", 1_200), ("Buy milk,", 1_200),
+            ("Approve plan.", 1_200), ("Change step two.", 1_200), ("Change step two: use another list.", 500), ("Approve plan one.", 600), ("Exit plan mode.", 600), ("It stays on because...", 1_200),
+            ("Enter plan.", 1_200), ("What is that?", 500), ("Turn it on.", 500), ("", 500),
+        ] {
+            assert_eq!(silence(text, Open::Nothing, None), ms, "{text}");
+        }
+        assert_eq!(silence("No.", Open::Tool, None), 300);
+        assert_eq!(silence("Yes, go ahead.", Open::Tool, None), 600);
+    }
+
+    #[test]
+    fn the_judge_moves_the_silence_of_ordinary_speech_alone() {
+        assert_eq!([0.9, 0.5, 0.1].map(|p| silence("What's in my notes?", Open::Nothing, Some(p))), [300, 500, 1_200]);
+        assert_eq!([0.9, 0.1].map(|p| silence("Exit plan mode.", Open::Nothing, Some(p))), [600, 600]);
+        assert_eq!([0.9, 0.1].map(|p| silence("Yes, go ahead.", Open::Tool, Some(p))), [600, 600]);
+        assert_eq!([0.9, 0.1].map(|p| silence("Enter plan mode.", Open::Nothing, Some(p))), [320, 320]);
+        assert_eq!(silence("I wanted to", Open::Nothing, Some(0.95)), 500);
+    }
+
+    #[test]
+    fn a_client_that_wants_less_silence_gets_less() {
+        let settings = EarSettings { silence_ms: 200, ..EarSettings::default() };
+        let told = |text| silence_for(&decide_text(text, &Moment::default()), text, Some(0.9), &settings);
+        assert_eq!([told("Enter plan mode."), told("Stop."), told("What is it?")], [200, 200, 200]);
+    }
+}
