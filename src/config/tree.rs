@@ -73,10 +73,16 @@ pub struct ListenConfig {
     pub answer_silence_ms: u32,
     /// Silence that consent and loosening wait for, in milliseconds.
     pub consent_silence_ms: u32,
+    /// What a device plays is taken out of what its microphone hears.
+    pub echo_canceller: bool,
+    /// Steady noise is taken down as well.
+    pub noise_suppression: bool,
 }
 
 impl Default for ListenConfig {
-    fn default() -> Self { Self { threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600 } }
+    fn default() -> Self {
+        Self { threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600, echo_canceller: true, noise_suppression: false }
+    }
 }
 
 /// Speech to text.

@@ -214,11 +214,12 @@ impl Engine {
             self.reask();
             return;
         }
-        if self.is_echo(&words, utterance.began_at, utterance.last_at) {
-            self.count(Count::Intent { decision: decision.name(), reason: "echo" });
+        let name = decision.name();
+        let Some(decision) = self.without_echo(&words, decision, utterance.began_at, utterance.last_at) else {
+            self.count(Count::Intent { decision: name, reason: "echo" });
             self.reask();
             return;
-        }
+        };
         if !automatic {
             if !matches!(decision, Decision::Enter | Decision::Stop | Decision::CancelTurn | Decision::Deny | Decision::Hold) {
                 return;

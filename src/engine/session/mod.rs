@@ -5,6 +5,7 @@
 
 mod calls;
 mod decide;
+mod echo;
 mod hear;
 mod speak;
 mod turns;

@@ -7,13 +7,17 @@ use super::super::id::{ItemId, Ms, QuestionId, SpeechId, TurnId};
 use super::super::input::{Action, Count, CutWhy};
 use super::super::segment::{Segmenter, heard_part};
 use super::super::authority::Surface;
+use super::super::intent::{Decision, decide_text};
 use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
+use super::echo::{Measure, Sounded, fit, measure_for, tightens, timeline};
 use crate::media::earcon::Earcon;
 
 /// Speeches that wait at most; the oldest plain ones go first.
 const WAITING_MAX: usize = 32;
 /// What was said lately is remembered this long, to know an echo by.
 const ECHO_MEMORY_MS: u64 = 30_000;
+/// A letter of a segment whose length is not known yet, in milliseconds.
+const LETTER_MS: u64 = 65;
 
 /// What a speech is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,13 +45,15 @@ struct Speech {
     begun: bool,
     ended: bool,
     began_at: Ms,
+    /// When its first sound was there.
+    sounds_from: Option<Ms>,
 }
 
 #[derive(Debug)]
 struct Said {
     from: Ms,
     to: Ms,
-    words: Vec<String>,
+    words: Vec<Sounded>,
 }
 
 /// The mouth's state.
@@ -113,7 +119,7 @@ impl Engine {
         self.mouth.next += 1;
         let item = self.item();
         let lengths = vec![None; segments.len()];
-        let speech = Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0 };
+        let speech = Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0, sounds_from: None };
         // What the gateway has to say about a decision comes before an agent's answer that has not begun.
         let urgent = !matches!(speech.purpose, Purpose::Agent(_));
         let place = if urgent { self.mouth.queue.iter().position(|s| !s.begun && matches!(s.purpose, Purpose::Agent(_))) } else { None };
@@ -208,7 +214,9 @@ impl Engine {
     pub(super) fn on_synthesised(&mut self, speech: SpeechId, segment: usize, result: Result<u64, String>) {
         let failed = match result {
             Ok(ms) => {
+                let now = self.now;
                 if let Some(s) = self.mouth.queue.iter_mut().find(|s| s.id == speech) {
+                    if ms > 0 { s.sounds_from.get_or_insert(now); }
                     if let Some(slot) = s.lengths.get_mut(segment) { *slot = Some(ms) }
                 }
                 return;
@@ -228,7 +236,7 @@ impl Engine {
         let Some(speech) = self.mouth.queue.pop_front() else { return };
         let total: u64 = speech.lengths.iter().flatten().sum();
         let text = speech.segments.join(" ");
-        self.remember(&speech, &text, self.now);
+        self.remember(&speech, total, self.now);
         self.finish_speech(&speech, text, total, total);
         if let Purpose::Question(question) = &speech.purpose {
             self.question_was_heard(question);
@@ -236,10 +244,12 @@ impl Engine {
     }
 
     /// What was audible of a speech, and until when: only that can come back as an echo.
-    fn remember(&mut self, speech: &Speech, audible: &str, to: Ms) {
+    fn remember(&mut self, speech: &Speech, heard_ms: u64, to: Ms) {
         self.mouth.last_sample_at = Some(to);
-        let words = super::super::grammar::words_of(audible);
-        self.mouth.recent.push_back(Said { from: speech.began_at, to, words });
+        let from = to.saturating_sub(heard_ms);
+        let mut words = sounded(speech, from);
+        words.retain(|w| w.from < to);
+        self.mouth.recent.push_back(Said { from, to, words });
         let horizon = to.saturating_sub(ECHO_MEMORY_MS);
         self.mouth.recent.retain(|s| s.to >= horizon);
     }
@@ -300,7 +310,7 @@ impl Engine {
             self.mouth.segmenter = Segmenter::default();
         }
         let (heard, total) = heard_of(&speech, heard_ms);
-        self.remember(&speech, &heard, self.now);
+        self.remember(&speech, heard_ms.min(total), self.now);
         self.finish_speech(&speech, heard, heard_ms.min(total), total);
     }
 
@@ -342,13 +352,30 @@ impl Engine {
         }
     }
 
-    /// True when the words are a contiguous run of what was audible while they were heard: an echo of our own voice.
-    pub(super) fn is_echo(&self, words: &[String], began: Ms, ended: Ms) -> bool {
-        let run = |said: &[String]| !words.is_empty() && said.windows(words.len()).any(|w| w == words);
-        let playing = self.mouth.queue.front().filter(|s| s.begun).map(|s| (s.began_at, super::super::grammar::words_of(&s.segments[..s.said].join(" "))));
+    /// What an utterance decides when our own voice is taken out of it; `None` when nothing is left, so that it was an echo.
+    pub(super) fn without_echo(&self, words: &[String], decision: Decision, began: Ms, ended: Ms) -> Option<Decision> {
+        let measure = measure_for(&decision);
+        let said = self.sounded_around(began, ended, measure);
+        if said.is_empty() || words.is_empty() {
+            return Some(decision);
+        }
+        let fit = fit(words, &said);
+        if fit.likeness < measure.likeness {
+            return Some(decision);
+        }
+        // Beside our voice somebody may have said something that does no harm: that is heard.
+        let moment = self.moment();
+        let own = [&words[..fit.before], &words[words.len() - fit.after..]];
+        own.into_iter().filter(|part| !part.is_empty()).map(|part| decide_text(&part.join(" "), &moment)).find(tightens)
+    }
+
+    /// The words of ours that an utterance could be an echo of, in order.
+    fn sounded_around(&self, began: Ms, ended: Ms, measure: Measure) -> Vec<String> {
         // In the tail: what began late enough and ended late enough is a person's answer, however alike the words are.
-        let overlaps = |s: &Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
-        playing.is_some_and(|(from, said)| ended >= from && run(&said)) || self.mouth.recent.iter().any(|s| overlaps(s) && run(&s.words))
+        let overlaps = |s: &&Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
+        let playing = self.mouth.queue.front().filter(|s| s.begun).map(|s| sounded(s, s.sounds_from.unwrap_or(s.began_at))).unwrap_or_default();
+        let all = self.mouth.recent.iter().filter(overlaps).flat_map(|s| &s.words).chain(playing.iter().filter(|w| w.from <= self.now));
+        all.filter(|w| w.to + measure.late_ms > began && w.from < ended + measure.early_ms).map(|w| w.word.clone()).collect()
     }
 
     /// A question that was just closed is not said to its end.
@@ -383,6 +410,13 @@ impl Engine {
 /// No prompt begins or ends with an approving sentence, whoever wrote the words in it: its echo could answer a question.
 fn framed(text: String) -> String {
     if super::super::grammar::begins_or_ends_approving(&text) { format!("These are the words: {text} That is where they end.") } else { text }
+}
+
+/// The words of a speech that have been asked for, each with its time.
+fn sounded(speech: &Speech, from: Ms) -> Vec<Sounded> {
+    let guess = |text: &str| text.len() as u64 * LETTER_MS;
+    let asked = speech.segments[..speech.said].iter().zip(&speech.lengths);
+    timeline(asked.map(|(text, length)| (text.clone(), length.unwrap_or_else(|| guess(text)))), from)
 }
 
 /// The words of a speech that were heard in `heard_ms`, segment by segment, and its whole length so far.
