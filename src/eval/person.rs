@@ -79,7 +79,7 @@ impl Person {
     /// How long the gateway has been silent, and the person too.
     pub fn quiet_ms(&self) -> u64 {
         let last = self.gateway_heard_ms.unwrap_or(0).max(if self.saying.is_some() { self.now_ms } else { self.ended_ms });
-        self.now_ms - last
+        self.now_ms.saturating_sub(last)
     }
 
     /// The gateway is speaking, or only pauses.
@@ -88,15 +88,15 @@ impl Person {
     /// When the gateway began what it said last.
     pub fn gateway_began_ms(&self) -> Option<u64> { self.gateway_began_ms }
 
-    /// What the loudspeaker plays during the next frame.
+    /// What the loudspeaker played during the frame that [`Person::speak`] has just filled.
     pub fn hear(&mut self, played: &[i16]) {
         if rms_dbfs(played) < SILENT_DBFS {
             return;
         }
         if !self.hears_gateway() {
-            self.gateway_began_ms = Some(self.now_ms);
+            self.gateway_began_ms = Some(self.now_ms.saturating_sub(FRAME_MS));
         }
-        self.gateway_heard_ms = Some(self.now_ms + FRAME_MS);
+        self.gateway_heard_ms = Some(self.now_ms);
     }
 
     /// Adds the next frame of the person's voice to `out` (20 ms at 16 kHz) and moves on.
