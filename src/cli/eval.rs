@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::setup::Trouble;
+use super::setup::{Place, Trouble, start_logging};
 use crate::eval::figures;
 
+pub mod echo;
 pub mod utterances;
 
 pub use utterances::moment_of;
@@ -20,6 +21,8 @@ pub enum EvalCommand {
     /// What each sentence of a table would decide, by its words alone
     #[command(after_help = utterances::AFTER_HELP)]
     Utterances(utterances::UtterancesArgs),
+    /// What the gateway makes of its own voice from a loudspeaker, and of a person over it
+    Echo(echo::EchoArgs),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -28,12 +31,16 @@ pub enum EvalCommand {
     },
 }
 
-/// Does what was asked.
+/// Does what was asked. `place` finds home and settings, for the commands that need ears or a voice.
 ///
 /// # Errors
 /// [`Trouble`] that says what is missing or wrong.
-pub fn run(command: EvalCommand) -> Result<ExitCode, Trouble> {
+pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>) -> Result<ExitCode, Trouble> {
     match command {
+        EvalCommand::Echo(args) => {
+            let place = place()?;
+            waited_for(echo::run(&place, &args))
+        }
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
@@ -43,4 +50,11 @@ pub fn run(command: EvalCommand) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Runs what waits, with the runtime of a command that measures.
+fn waited_for(work: impl Future<Output = Result<ExitCode, Trouble>>) -> Result<ExitCode, Trouble> {
+    start_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
+    runtime.block_on(work)
 }

@@ -16,7 +16,7 @@ use crate::models;
 use crate::server::auth::Keys as DoorKeys;
 use crate::server::{Doors, realtime, sockets};
 use crate::session::hub::{Hub, HubConfig};
-use crate::session::parts::Parts;
+use crate::session::parts::{Cleaning, Parts};
 use crate::store::home::{Home, HomeLock};
 use crate::store::keys::{Grade, Keys};
 use crate::store::log::Sessions;
@@ -123,7 +123,23 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, language: self.config.stt.language.clone(), judge: None, voice, agent, catalogue })
+        Ok(Parts { recogniser, language: self.config.stt.language.clone(), judge: None, voice, agent, catalogue, cleaning: self.cleaning() })
+    }
+
+    /// The numbers of turn taking, as configured.
+    pub fn ear(&self) -> EarSettings {
+        let listen = &self.config.listen;
+        EarSettings {
+            on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
+            loosen_silence_ms: listen.consent_silence_ms.into(), look_ms: listen.look_ms.into(), command_silence_ms: listen.command_silence_ms.into(),
+            complete_silence_ms: listen.complete_silence_ms.into(), unfinished_silence_ms: listen.unfinished_silence_ms.into(), duck_ms: listen.duck_ms.into(),
+            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), ..EarSettings::default()
+        }
+    }
+
+    fn cleaning(&self) -> Cleaning {
+        let listen = &self.config.listen;
+        Cleaning { echo_canceller: listen.echo_canceller, noise_suppression: listen.noise_suppression }
     }
 
     async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
@@ -183,13 +199,7 @@ impl Place {
         let (settings, told) = Settings::load(&self.home);
         let (todos, told_todos) = TodoMirror::load(&self.home);
         told.iter().chain(told_todos.iter()).for_each(|t| tracing::warn!("{t}"));
-        let listen = &self.config.listen;
-        let ear = EarSettings {
-            on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
-            loosen_silence_ms: listen.consent_silence_ms.into(), look_ms: listen.look_ms.into(), command_silence_ms: listen.command_silence_ms.into(),
-            complete_silence_ms: listen.complete_silence_ms.into(), unfinished_silence_ms: listen.unfinished_silence_ms.into(), duck_ms: listen.duck_ms.into(),
-            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), ..EarSettings::default()
-        };
+        let ear = self.ear();
         let engine = EngineConfig {
             ear, autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
             start_in_plan: self.config.start_posture() == Posture::Plan, instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),

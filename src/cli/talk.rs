@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::serve::Gateway;
 use super::setup::{Place, Trouble, told_to_stop};
 use crate::audio::wav_file::{MicFile, SpeakerFile};
+use crate::eval::loudspeaker::{Acoustics, Between};
 use crate::session::driver::Driver;
 use crate::session::file::{FileDevice, FileRun, Pace};
 use crate::session::registry::Which;
@@ -33,6 +34,9 @@ pub struct TalkArgs {
     /// With a file as microphone: let its clock run on while something is being worked on (for latency figures)
     #[arg(long)]
     pub no_wait: bool,
+    /// With files: a simulated room between speaker and microphone, such as echo=-12,delay=120,rt60=300,noise=-50
+    #[arg(long, value_name = "ROOM", hide = true, value_parser = Acoustics::parse)]
+    pub loudspeaker: Option<Acoustics>,
     /// Begin a new conversation instead of going on with the last one
     #[arg(long)]
     pub new: bool,
@@ -118,7 +122,16 @@ impl FileDevice for FileEnds {
 
 async fn run_files(driver: Driver, mut files: FileEnds, args: &TalkArgs) -> Result<(), String> {
     let pace = match args.pace { PaceArg::Real => Pace::Real, PaceArg::Fast => Pace::Fast };
-    let held = driver.run_file(&mut files, FileRun { pace, stand_still: !args.no_wait }).await;
+    let run = FileRun { pace, stand_still: !args.no_wait };
+    let held = match &args.loudspeaker {
+        Some(acoustics) => {
+            let mut between = Between::new(files, acoustics)?;
+            let held = driver.run_file(&mut between, run).await;
+            files = between.into_inner();
+            held
+        }
+        None => driver.run_file(&mut files, run).await,
+    };
     let closed = files.speaker.map_or(Ok(()), |s| s.close().map_err(|e| e.to_string()));
     held.and(closed)
 }

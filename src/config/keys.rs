@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::tree::{Config, Persist, VoiceExit};
-use super::value::{Given, decimal, some_text, text, texts, whole, word};
+use super::value::{Given, decimal, some_text, text, texts, truth, whole, word};
 use crate::engine::mode::{Autonomy, Posture};
 use crate::secret::Secret;
 
@@ -69,6 +69,10 @@ pub(super) const KEYS: &[Key] = &[
         listen.resume_ms = |g| whole(g, 300..=10_000_u32), plain),
     row!("listen.join_ms", "Speech that begins this soon after the last is its second half, if no answer was heard yet, 0 to 5000 milliseconds.",
         listen.join_ms = |g| whole(g, 0..=5_000_u32), plain),
+    row!("listen.echo_canceller", "true: what this machine's speaker plays is taken out of what its microphone hears. Clients bring their own.",
+        listen.echo_canceller = truth, plain),
+    row!("listen.noise_suppression", "true: steady noise is taken down before anything is heard (this machine's microphone, with the echo canceller).",
+        listen.noise_suppression = truth, plain),
     row!("stt.kind", "Recogniser: \"whisper\", or \"scripted\" (words from a file, for reproducing a bug).", stt.kind = |g| kind(g, &STT), quoted),
     row!("stt.model", "Name of a model (see `voxgate models list`), or the path of a ggml file.", stt.model = some_text, quoted),
     row!("stt.threads", "Threads of one recogniser, 0 to 64; 0 lets the gateway choose.", stt.threads = |g| whole(g, 0..=64_u32), plain),

@@ -89,13 +89,17 @@ pub struct ListenConfig {
     pub resume_ms: u32,
     /// A second half that begins this soon joins the turn before it, in milliseconds.
     pub join_ms: u32,
+    /// What a device plays is taken out of what its microphone hears.
+    pub echo_canceller: bool,
+    /// Steady noise is taken down as well.
+    pub noise_suppression: bool,
 }
 
 impl Default for ListenConfig {
-    fn default() -> Self { 
+    fn default() -> Self {
         Self {
             threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600, command_silence_ms: 320, complete_silence_ms: 300, unfinished_silence_ms: 1_200, look_ms: 160, duck_ms: 60,
-            barge_in_ms: 400, resume_ms: 2_500, join_ms: 1_200,
+            barge_in_ms: 400, resume_ms: 2_500, join_ms: 1_200, echo_canceller: true, noise_suppression: false,
         }
     }
 }

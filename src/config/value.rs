@@ -76,6 +76,15 @@ pub(super) fn decimal(given: &Given, range: RangeInclusive<f32>) -> Result<f32, 
     number.filter(|n| range.contains(n)).map_or_else(|| given.is_not(format!("a number from {} to {}", range.start(), range.end())), Ok)
 }
 
+/// Yes or no.
+pub(super) fn truth(given: &Given) -> Result<bool, String> {
+    match given {
+        Given::Truth(truth) => Ok(*truth),
+        Given::Loose(text) if text == "true" || text == "false" => Ok(text == "true"),
+        other => other.is_not("true or false"),
+    }
+}
+
 /// One of a few words.
 pub(super) fn word<T: Copy>(given: &Given, words: &[(&str, T)]) -> Result<T, String> {
     let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();

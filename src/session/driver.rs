@@ -133,10 +133,11 @@ impl Driver {
         self
     }
 
-    /// A device of this machine is the leg, and stays it: sockets may watch, not listen.
-    pub(super) fn attach_device(&mut self, name: &str, mic_hz: u32, speaker_hz: u32) {
+    /// A device of this machine is the leg, and stays it: sockets may watch, not listen. `echoes`: the microphone may hear the speaker.
+    pub(super) fn attach_device(&mut self, name: &str, mic_hz: u32, speaker_hz: u32, echoes: bool) {
         self.device = Some(name.to_string());
-        self.ear = Some(EarEnd::new(mic_hz));
+        let ear = EarEnd::new(mic_hz);
+        self.ear = Some(if echoes { ear.beside_a_loudspeaker(self.parts.cleaning) } else { ear });
         self.mouth.to_device(speaker_hz);
         self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
     }
@@ -178,7 +179,7 @@ impl Driver {
 
     /// Holds the conversation over this machine's microphone and speaker, until it is closed.
     pub async fn run_card(mut self, card: Card) {
-        self.attach_device("the microphone of this machine", card.mic.rate_hz(), card.speaker.rate_hz());
+        self.attach_device("the microphone of this machine", card.mic.rate_hz(), card.speaker.rate_hz(), true);
         self.card = Some(card);
         self.run().await;
     }
@@ -190,7 +191,9 @@ impl Driver {
         let mut sound = Vec::new();
         while card.speaker.fill_ms() < SPEAKER_FILL_MS {
             sound.clear();
-            self.mouth.pull(crate::media::frame::frame_len(card.speaker.rate_hz()), &mut sound);
+            let rate_hz = card.speaker.rate_hz();
+            self.mouth.pull(crate::media::frame::frame_len(rate_hz), &mut sound);
+            if let Some(ear) = &mut self.ear { ear.reference(&sound, rate_hz) }
             if card.speaker.write(&sound) < sound.len() {
                 break;
             }
@@ -489,6 +492,11 @@ impl Driver {
             }
             self.input(Input::Frame(Frame { probability, level_dbfs }));
         }
+    }
+
+    /// What a device plays just now: the ear takes it out of what it hears.
+    pub(super) fn sound_out(&mut self, samples: &[i16], rate_hz: u32) {
+        if let Some(ear) = &mut self.ear { ear.reference(samples, rate_hz) }
     }
 
     fn head<'a>(&'a self, msg_id: &'a str) -> Head<'a> { Head { session_id: &self.id, msg_id, at_ms: super::clock::unix_ms() } }

@@ -1,7 +1,11 @@
 //! The hearing end of the driver: whatever arrives becomes 20 ms frames at 16 kHz, each judged for voice, the last minute kept.
+//!
+//! Where a loudspeaker of ours stands in the same room, its sound is taken out first; the detector, the ring and so the
+//! recogniser hear only what is left.
 
 use std::sync::Arc;
 
+use crate::listen::canceller::Canceller;
 use crate::listen::ring::EarRing;
 use crate::listen::vad::{EarshotVad, Vad};
 use crate::media::frame::EAR_FRAME;
@@ -16,26 +20,82 @@ pub struct Framed {
     pub level_dbfs: f32,
 }
 
+/// What is done to a device's sound before it is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleaning {
+    /// What we play is taken out of what we hear.
+    pub echo_canceller: bool,
+    /// Steady noise is taken down as well; only together with the canceller.
+    pub noise_suppression: bool,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self { Self { echo_canceller: true, noise_suppression: false } }
+}
+
 /// See the file's head.
 pub struct EarEnd {
     ring: EarRing,
     vad: EarshotVad,
     resampler: Option<Resampler>,
     waiting: Vec<i16>,
+    cleaning: Option<Cleaner>,
+}
+
+struct Cleaner {
+    canceller: Canceller,
+    /// What is played, from its rate to the ear's.
+    far: Resampler,
+    played: Vec<i16>,
+    heard: Vec<i16>,
 }
 
 impl EarEnd {
     /// An ear for sound at this rate.
     pub fn new(rate_hz: u32) -> Self {
         let resampler = (rate_hz != 16_000).then(|| Resampler::new(rate_hz, 16_000));
-        Self { ring: EarRing::new(), vad: EarshotVad::new(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4) }
+        Self { ring: EarRing::new(), vad: EarshotVad::new(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4), cleaning: None }
+    }
+
+    /// The ear of a device whose loudspeaker may be heard by its microphone.
+    pub fn beside_a_loudspeaker(mut self, cleaning: Cleaning) -> Self {
+        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), far: Resampler::new(16_000, 16_000), played: Vec::new(), heard: Vec::new() });
+        self
+    }
+
+    /// Tells what is played just now, mono at any rate: call it before [`EarEnd::push`] of the same time.
+    pub fn reference(&mut self, samples: &[i16], rate_hz: u32) {
+        if self.cleaning.as_ref().is_some_and(|c| c.far.from_hz() != rate_hz) {
+            self.device_changed(rate_hz);
+        }
+        let Some(Cleaner { canceller, far, played, .. }) = &mut self.cleaning else { return };
+        played.clear();
+        far.push(samples, played);
+        canceller.reference(played);
+    }
+
+    /// The loudspeaker (at this rate) or the microphone is another one now: the canceller learns anew.
+    pub fn device_changed(&mut self, speaker_hz: u32) {
+        if let Some(cleaner) = &mut self.cleaning {
+            cleaner.canceller.reset();
+            cleaner.far = Resampler::new(speaker_hz, 16_000);
+        }
     }
 
     /// Takes sound at the ear's rate; answers what each whole frame was.
     pub fn push(&mut self, samples: &[i16]) -> Vec<Framed> {
-        match &mut self.resampler {
-            Some(resampler) => resampler.push(samples, &mut self.waiting),
-            None => self.waiting.extend_from_slice(samples),
+        let mut at_16k = Vec::new();
+        let sound = match &mut self.resampler {
+            Some(resampler) => { resampler.push(samples, &mut at_16k); &at_16k }
+            None => samples,
+        };
+        match &mut self.cleaning {
+            Some(cleaner) => {
+                cleaner.heard.clear();
+                cleaner.canceller.microphone(sound, &mut cleaner.heard);
+                self.waiting.extend_from_slice(&cleaner.heard);
+            }
+            None => self.waiting.extend_from_slice(sound),
         }
         let whole = self.waiting.len() / EAR_FRAME * EAR_FRAME;
         let mut frames = Vec::with_capacity(whole / EAR_FRAME);

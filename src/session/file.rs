@@ -36,9 +36,12 @@ pub struct FileRun {
 pub trait FileDevice: Send {
     /// Rate of both.
     fn rate_hz(&self) -> u32;
-    /// Microphone samples from `from` to `to`; fewer at the end, none after it.
+    /// The microphone may hear the speaker (a simulated room): the echo canceller is put between them. Two files never do.
+    fn echoes(&self) -> bool { false }
+    /// Microphone samples from `from` to `to`; fewer at the end, none after it. What it answers may depend on all that the
+    /// speaker got before.
     fn microphone(&mut self, from: u64, to: u64) -> Vec<i16>;
-    /// Length of the microphone's sound in samples.
+    /// Length of the microphone's sound in samples. It may end earlier than it said before.
     fn length(&self) -> u64;
     /// Speaker samples, in step with the microphone.
     ///
@@ -55,7 +58,7 @@ impl Driver {
     pub async fn run_file(mut self, device: &mut dyn FileDevice, run: FileRun) -> Result<(), String> {
         self.clock = Clock::samples();
         let rate = device.rate_hz();
-        self.attach_device("a file", rate, rate);
+        self.attach_device("a file", rate, rate, device.echoes());
         let mut quiet_ms = 0;
         let mut speaker = Vec::new();
         loop {
@@ -91,6 +94,7 @@ impl Driver {
             speaker.clear();
             self.mouth.pull(sound.len(), &mut speaker);
             device.speaker(&speaker)?;
+            self.sound_out(&speaker, rate);
             self.clock.advance(FRAME_MS);
             self.sound_in(&sound);
             self.input(crate::engine::input::Input::Tick);

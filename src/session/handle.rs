@@ -143,6 +143,12 @@ impl Handle {
         self.ask(|reply| Command::Chat(door, text, reply)).await
     }
 
+    /// [`Handle::chat`] for a caller that cannot wait and asks for no answer. False when there is no room for it now.
+    pub fn chat_soon(&self, door: OperatorDoor, text: String) -> bool {
+        let (reply, _) = oneshot::channel();
+        self.commands.try_send(Command::Chat(door, text, reply)).is_ok()
+    }
+
     /// The state now.
     ///
     /// # Errors

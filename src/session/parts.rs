@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub use super::ear::Cleaning;
 use crate::agent::Agent;
 use crate::engine::event::Event;
 use crate::engine::turn::TurnJudge;
@@ -24,6 +25,8 @@ pub struct Parts {
     pub agent: Arc<dyn Agent>,
     /// The tools.
     pub catalogue: Catalogue,
+    /// What is done to a device's sound before it is heard.
+    pub cleaning: Cleaning,
 }
 
 /// Where a conversation's events are written down before anybody sees them.

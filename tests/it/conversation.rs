@@ -9,7 +9,7 @@ const EARCON_MS: u64 = 260;
 const FADE_MS: u64 = 40;
 
 /// The seven steps.
-const SCRIPT: &[Line] = &[
+pub const SCRIPT: &[Line] = &[
     Line::new("What's in my notes?", 4_000, |w| { w.ran_once("notes__list")?; w.spoken("You have no notes").map(drop) }),
     Line::new("Add buy milk to my notes.", 7_000, |w| { w.question("tool", "heard")?; w.ran_never("notes__add") }),
     Line::new("Yes, go ahead.", 5_000, |w| { approved(w)?; w.ran_once("notes__add")?; w.spoken("I added").map(drop) }),
@@ -93,7 +93,7 @@ fn seven_steps(speaker: Speaker, unheard: &[&str]) {
 }
 
 /// Exactly the two notes, in the words that were read back and approved. What the recogniser wrote for "buy" and "eggs" may differ.
-fn the_notes_are_what_was_approved(run: &Run) {
+pub fn the_notes_are_what_was_approved(run: &Run) {
     let notes = run.notes();
     let asked: Vec<String> = run.events.iter().filter(|e| e.kind == "approval_request").map(|e| e.payload["args"]["text"].as_str().unwrap_or_default().to_lowercase()).collect();
     println!("notes: {asked:?}");
@@ -102,7 +102,7 @@ fn the_notes_are_what_was_approved(run: &Run) {
 }
 
 /// Every call was answered once, and no notice tells of trouble.
-fn nothing_failed(run: &Run) {
+pub fn nothing_failed(run: &Run) {
     let ids = |kind: &str| { let mut all: Vec<&str> = run.events.iter().filter(|e| e.kind == kind).map(|e| e.text("call_id")).collect(); all.sort_unstable(); all };
     assert_eq!(ids("tool_start"), ids("tool_result"), "{}", run.told());
     assert!(run.events.iter().all(|e| e.kind != "notice" || e.is("code", "conversation_started")), "{}", run.told());

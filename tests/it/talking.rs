@@ -178,13 +178,16 @@ pub fn read_events(path: &Path) -> Vec<Event> {
 }
 
 /// Holds a conversation with this sound as the microphone, in a home of its own. `prepare` may put files into it.
-pub fn talk(mic: &[i16], prepare: impl Fn(&Path)) -> Run {
+pub fn talk(mic: &[i16], prepare: impl Fn(&Path)) -> Run { talk_with(mic, &[], prepare) }
+
+/// As [`talk`], with further arguments.
+pub fn talk_with(mic: &[i16], arguments: &[&str], prepare: impl Fn(&Path)) -> Run {
     let home = tempfile::tempdir().expect("a folder");
     prepare(home.path());
     let file = |name: &str| home.path().join(name);
     std::fs::write(file("in.wav"), wav::write(RATE_HZ, mic)).expect("the microphone's file");
     let mut command = voxgate(home.path());
-    command.args(["talk", "--pace", "fast", "--new"]).arg("--mic").arg(file("in.wav")).arg("--speaker").arg(file("out.wav")).arg("--events").arg(file("ev.jsonl"));
+    command.args(["talk", "--pace", "fast", "--new"]).arg("--mic").arg(file("in.wav")).arg("--speaker").arg(file("out.wav")).arg("--events").arg(file("ev.jsonl")).args(arguments);
     let output = finished(&mut command);
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     let bytes = std::fs::read(file("out.wav")).expect("the speaker's file");
@@ -217,12 +220,15 @@ fn window<'a>(events: &'a [Event], said: &[Said], line: usize, reach: usize) -> 
 
 /// Says the lines; `unheard` names those that this voice is known not to be understood at, however often it says them (they are
 /// still said twice, and what was heard is printed). The first that brought nothing is said once more, right after and more slowly; then all is held again from the beginning.
-pub fn hold(speaker: Speaker, script: &[Line], unheard: &[&str], prepare: impl Fn(&Path)) -> Held {
+pub fn hold(speaker: Speaker, script: &[Line], unheard: &[&str], prepare: impl Fn(&Path)) -> Held { hold_with(speaker, script, unheard, REPEATS_MAX, &[], prepare) }
+
+/// As [`hold`], with so many repeats at most and further arguments.
+pub fn hold_with(speaker: Speaker, script: &[Line], unheard: &[&str], repeats_max: usize, arguments: &[&str], prepare: impl Fn(&Path)) -> Held {
     // How often a line is said, and how long the person lets the voice finish before saying it again.
     let mut again: Vec<Option<u64>> = vec![None; script.len()];
     loop {
         let (mic, said) = recorded(speaker, script, &again);
-        let run = talk(&mic, &prepare);
+        let run = talk_with(&mic, arguments, &prepare);
         let given_up = |n: usize| again[n].is_some() && unheard.contains(&script[n].text);
         let wrong = |n: usize, line: &Line| (line.expect)(&window(&run.events, &said, n, line.reach)).err();
         let failed = script.iter().enumerate().filter(|(n, _)| !given_up(*n)).find_map(|(n, line)| wrong(n, line).map(|why| (n, why)));
@@ -237,7 +243,7 @@ pub fn hold(speaker: Speaker, script: &[Line], unheard: &[&str], prepare: impl F
         };
         println!("{}: {:?} brought nothing ({why})", speaker.name(), script[n].text);
         assert!(again[n].is_none(), "{}: {:?} was said twice: {why}\n{}", speaker.name(), script[n].text, run.told());
-        assert!(repeated.len() < REPEATS_MAX, "{}: more than {REPEATS_MAX} repeats; now {:?}: {why}\n{}", speaker.name(), script[n].text, run.told());
+        assert!(repeated.len() < repeats_max, "{}: more than {repeats_max} repeats; now {:?}: {why}\n{}", speaker.name(), script[n].text, run.told());
         again[n] = Some(unfinished_ms(&run.events, &said, n));
     }
 }

@@ -40,8 +40,8 @@ impl Engine {
         let (began, last, goes_on) = (open.began_at, open.last_at, early && !open.over);
         let decision = decide(heard, &self.table, &self.moment());
         let words = words_of(&heard.text);
-        let echo = !words.is_empty() && self.is_echo(&words, began, last) && !self.still_to_be_said(&words);
-        let Some(said) = self.said_over(&heard.text, &decision, echo, early) else { return };
+        let judged = self.without_echo(&words, decision.clone(), began, last);
+        let Some(said) = self.said_over(&heard.text, judged.as_ref().unwrap_or(&decision), judged.is_none(), early) else { return };
         let next = self.ears.floor.words(utterance, said, goes_on);
         if next == Some(Move::Cut) { self.tell_speech(utterance) }
         self.make(next);
@@ -97,7 +97,7 @@ impl Engine {
         if !self.leg.is_some_and(|l| l.holds) {
             return;
         }
-        let Some(id) = self.mouth.to_duck() else { return };
+        let Some(id) = self.mouth.to_duck(self.now) else { return };
         self.count(Count::Duck);
         self.act(Action::Duck(id));
     }

@@ -212,12 +212,12 @@ impl Engine {
     }
 
     fn close_utterance(&mut self, closed: Closed) {
-        let Closed { utterance, heard, mut decision, .. } = closed;
+        let Closed { utterance, heard, decision, .. } = closed;
         let automatic = self.ears.settings().automatic;
         let item = self.utterance_item();
         let words = words_of(&heard.text);
-        let echo = !words.is_empty() && self.is_echo(&words, utterance.began_at, utterance.last_at) && !self.still_to_be_said(&words);
-        let (went_on, said) = self.close_floor(utterance.id, &heard.text, &decision, echo);
+        let judged = self.without_echo(&words, decision.clone(), utterance.began_at, utterance.last_at);
+        let (went_on, said) = self.close_floor(utterance.id, &heard.text, judged.as_ref().unwrap_or(&decision), judged.is_none());
         if automatic && (!went_on || self.ears.told) {
             self.tell_stopped(&utterance, &item, &heard.text);
         }
@@ -234,11 +234,11 @@ impl Engine {
             self.reask();
             return;
         }
-        if echo {
+        let Some(mut decision) = judged else {
             self.count(Count::Intent { decision: decision.name(), reason: "echo" });
             self.reask();
             return;
-        }
+        };
         if !automatic {
             if !matches!(decision, Decision::Enter | Decision::Stop | Decision::CancelTurn | Decision::Deny | Decision::Hold) {
                 return;

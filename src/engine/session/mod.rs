@@ -6,6 +6,7 @@
 mod calls;
 mod decide;
 mod floor;
+mod echo;
 mod hear;
 mod join;
 mod speak;

@@ -7,7 +7,9 @@ use super::super::id::{ItemId, Ms, QuestionId, SpeechId, TurnId};
 use super::super::input::{Action, Count, CutWhy};
 use super::super::segment::{Segmenter, heard_part};
 use super::super::authority::Surface;
+use super::super::intent::{Decision, decide_text};
 use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
+use super::echo::{Measure, Sounded, fit, measure_for, tightens, timeline};
 use crate::media::earcon::Earcon;
 
 /// Speeches that wait at most; the oldest plain ones go first.
@@ -16,6 +18,8 @@ const WAITING_MAX: usize = 32;
 const WORD_MS: u64 = 300;
 /// What was said lately is remembered this long, to know an echo by.
 const ECHO_MEMORY_MS: u64 = 30_000;
+/// A letter of a segment whose length is not known yet, in milliseconds.
+const LETTER_MS: u64 = 65;
 
 /// What a speech is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,13 +49,23 @@ struct Speech {
     began_at: Ms,
     /// A sample of it can have been heard.
     sounds: bool,
+    /// When its first sound was there.
+    sounds_from: Option<Ms>,
 }
 
 #[derive(Debug)]
 struct Said {
     from: Ms,
     to: Ms,
-    words: Vec<String>,
+    words: Vec<Sounded>,
+}
+
+/// A speech that holds its breath, since when, and how much of it was heard by then.
+#[derive(Clone, Copy, Debug)]
+struct Ducked {
+    id: SpeechId,
+    at: Ms,
+    heard_ms: Option<u64>,
 }
 
 /// The mouth's state.
@@ -67,7 +81,9 @@ pub(super) struct Mouth {
     last_sample_at: Option<Ms>,
     cutting: bool,
     /// It holds its breath, with what was heard of it before, once that is known.
-    ducked: Option<(SpeechId, Option<u64>)>,
+    ducked: Option<Ducked>,
+    /// When the speech that is being cut fell silent, if that was before.
+    silent_from: Option<Ms>,
     /// Engine time at which something last began to sound.
     sounded_at: Option<Ms>,
     /// It is being cut because somebody spoke.
@@ -80,7 +96,7 @@ pub(super) struct Mouth {
 
 impl Mouth {
     pub(super) fn new(first: u64) -> Self {
-        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false, ducked: None, sounded_at: None, by_voice: false, rest: None, played_ms: None }
+        Self { queue: VecDeque::new(), segmenter: Segmenter::default(), next: first, recent: VecDeque::new(), last_text: String::new(), last_item: None, last_sample_at: None, cutting: false, ducked: None, silent_from: None, sounded_at: None, by_voice: false, rest: None, played_ms: None }
     }
 
     pub(super) fn is_busy(&self) -> bool { !self.queue.is_empty() }
@@ -95,22 +111,34 @@ impl Mouth {
     pub(super) fn sounded_at(&self) -> Option<Ms> { self.sounded_at }
 
     /// What is being said, if it does not hold its breath yet; from now on it does.
-    pub(super) fn to_duck(&mut self) -> Option<SpeechId> {
+    pub(super) fn to_duck(&mut self, now: Ms) -> Option<SpeechId> {
         let id = self.queue.front().filter(|s| s.begun && !self.cutting && self.ducked.is_none()).map(|s| s.id)?;
-        self.ducked = Some((id, None));
+        self.ducked = Some(Ducked { id, at: now, heard_ms: None });
         Some(id)
     }
 
     /// What holds its breath; from now on it does not.
     pub(super) fn to_unduck(&mut self, now: Ms) -> Option<SpeechId> {
-        let (id, _) = self.ducked.take()?;
+        let Ducked { id, at, .. } = self.ducked.take()?;
+        // What is still to be said sounds later by the time it was held.
+        if let Some(from) = self.queue.front_mut().filter(|s| s.id == id).and_then(|s| s.sounds_from.as_mut()) { *from += now.saturating_sub(at) }
         self.begins_to_sound(now);
         Some(id)
     }
 
+    /// The words of a speech that have begun to sound: none of those that it holds its breath before.
+    fn sounded_so_far(&self, speech: &Speech, now: Ms) -> Vec<Sounded> {
+        let from = speech.sounds_from.unwrap_or(speech.began_at);
+        let held = self.ducked.filter(|d| d.id == speech.id).map(|d| d.heard_ms.map_or(d.at, |heard| from + heard));
+        let until = held.map_or(now, |at| at + WORD_MS);
+        let mut words = sounded(speech, from);
+        words.retain(|w| w.from <= until);
+        words
+    }
+
     /// The first sample is there: it sounds, unless it holds its breath.
     fn begins_to_sound(&mut self, now: Ms) {
-        let ducked = self.ducked.map(|d| d.0);
+        let ducked = self.ducked.map(|d| d.id);
         let Some(speech) = self.queue.front_mut().filter(|s| s.begun && !s.sounds && ducked != Some(s.id)) else { return };
         if speech.lengths.iter().flatten().any(|ms| *ms > 0) {
             speech.sounds = true;
@@ -166,7 +194,7 @@ impl Engine {
         self.mouth.next += 1;
         let item = self.item();
         let lengths = vec![None; segments.len()];
-        Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0, sounds: false }
+        Speech { id, item, purpose, earcon, segments, said: 0, lengths, complete, begun: false, ended: false, began_at: 0, sounds: false, sounds_from: None }
     }
 
     /// More of the agent's text.
@@ -255,7 +283,9 @@ impl Engine {
     pub(super) fn on_synthesised(&mut self, speech: SpeechId, segment: usize, result: Result<u64, String>) {
         let failed = match result {
             Ok(ms) => {
+                let now = self.now;
                 if let Some(s) = self.mouth.queue.iter_mut().find(|s| s.id == speech) {
+                    if ms > 0 { s.sounds_from.get_or_insert(now); }
                     if let Some(slot) = s.lengths.get_mut(segment) { *slot = Some(ms) }
                 }
                 self.mouth.begins_to_sound(self.now);
@@ -277,7 +307,7 @@ impl Engine {
         self.mouth.ducked = None;
         let total: u64 = speech.lengths.iter().flatten().sum();
         let text = speech.segments.join(" ");
-        self.remember(&speech, &text, self.now);
+        self.remember(&speech, total, self.now);
         self.finish_speech(&speech, text, total, total);
         if let Purpose::Question(question) = &speech.purpose {
             self.question_was_heard(question);
@@ -285,10 +315,12 @@ impl Engine {
     }
 
     /// What was audible of a speech, and until when: only that can come back as an echo.
-    fn remember(&mut self, speech: &Speech, audible: &str, to: Ms) {
+    fn remember(&mut self, speech: &Speech, heard_ms: u64, to: Ms) {
         self.mouth.last_sample_at = Some(to);
-        let words = super::super::grammar::words_of(audible);
-        self.mouth.recent.push_back(Said { from: speech.began_at, to, words });
+        let from = to.saturating_sub(heard_ms);
+        let mut words = sounded(speech, from);
+        words.retain(|w| w.from < to);
+        self.mouth.recent.push_back(Said { from, to, words });
         let horizon = to.saturating_sub(ECHO_MEMORY_MS);
         self.mouth.recent.retain(|s| s.to >= horizon);
     }
@@ -316,7 +348,8 @@ impl Engine {
         }
         let id = speech.id;
         self.mouth.cutting = true;
-        self.mouth.ducked = None;
+        // Held before it was cut: it has been silent since then.
+        self.mouth.silent_from = self.mouth.ducked.take().map(|d| d.at);
         self.mouth.by_voice = why == CutWhy::Interrupted;
         if why == CutWhy::Interrupted {
             self.count(Count::BargeIn);
@@ -352,10 +385,11 @@ impl Engine {
             self.mouth.segmenter = Segmenter::default();
         }
         let (heard, total) = heard_of(&speech, heard_ms);
+        let to = self.mouth.silent_from.take().unwrap_or(self.now);
         if self.mouth.by_voice && !matches!(speech.purpose, Purpose::Question(_)) {
             self.mouth.rest = Some((speech.purpose.clone(), unheard(&speech, heard_ms)));
         }
-        self.remember(&speech, &heard, self.now);
+        self.remember(&speech, heard_ms.min(total), to);
         self.finish_speech(&speech, heard, heard_ms.min(total), total);
     }
 
@@ -408,29 +442,34 @@ impl Engine {
         }
     }
 
-    /// True when the words are a contiguous run of what was audible while they were heard: an echo of our own voice.
-    pub(super) fn is_echo(&self, words: &[String], began: Ms, ended: Ms) -> bool {
-        let run = |said: &[String]| !words.is_empty() && said.windows(words.len()).any(|w| w == words);
-        let playing = self.mouth.queue.front().filter(|s| s.begun).map(|s| (s.began_at, super::super::grammar::words_of(&s.segments[..s.said].join(" "))));
+    /// What an utterance decides when our own voice is taken out of it; `None` when nothing is left, so that it was an echo.
+    pub(super) fn without_echo(&self, words: &[String], decision: Decision, began: Ms, ended: Ms) -> Option<Decision> {
+        let measure = measure_for(&decision);
+        let said = self.sounded_around(began, ended, measure);
+        if said.is_empty() || words.is_empty() {
+            return Some(decision);
+        }
+        let fit = fit(words, &said);
+        if fit.likeness < measure.likeness {
+            return Some(decision);
+        }
+        // Beside our voice somebody may have said something that does no harm: that is heard.
+        let moment = self.moment();
+        let own = [&words[..fit.before], &words[words.len() - fit.after..]];
+        own.into_iter().filter(|part| !part.is_empty()).map(|part| decide_text(&part.join(" "), &moment)).find(tightens)
+    }
+
+    /// The words of ours that an utterance could be an echo of, in order.
+    fn sounded_around(&self, began: Ms, ended: Ms, measure: Measure) -> Vec<String> {
         // In the tail: what began late enough and ended late enough is a person's answer, however alike the words are.
-        let overlaps = |s: &Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
-        playing.is_some_and(|(from, said)| ended >= from && run(&said)) || self.mouth.recent.iter().any(|s| overlaps(s) && run(&s.words))
+        let overlaps = |s: &&Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
+        let playing = self.mouth.queue.front().filter(|s| s.begun).map(|s| self.mouth.sounded_so_far(s, self.now)).unwrap_or_default();
+        let all = self.mouth.recent.iter().filter(overlaps).flat_map(|s| &s.words).chain(&playing);
+        all.filter(|w| w.to + measure.late_ms > began && w.from < ended + measure.early_ms).map(|w| w.word.clone()).collect()
     }
 
     pub(super) fn on_ducked(&mut self, speech: SpeechId, heard_ms: u64) {
-        if let Some((_, heard)) = self.mouth.ducked.as_mut().filter(|d| d.0 == speech) { *heard = Some(heard_ms) }
-    }
-
-    /// True when these are words of what is being said that nobody has heard yet, because it holds its breath before them, and of
-    /// nothing that was heard: no echo.
-    pub(super) fn still_to_be_said(&self, words: &[String]) -> bool {
-        let Some((id, Some(heard_ms))) = self.mouth.ducked else { return false };
-        let Some(speech) = self.mouth.queue.front().filter(|s| s.id == id) else { return false };
-        let (heard, _) = heard_of(speech, heard_ms + WORD_MS);
-        let heard = super::super::grammar::words_of(&heard);
-        let all = super::super::grammar::words_of(&speech.segments.join(" "));
-        let run = |said: &[String]| !words.is_empty() && said.windows(words.len()).any(|w| w == words);
-        run(&all[heard.len().min(all.len())..]) && !run(&heard) && !self.mouth.recent.iter().any(|s| run(&s.words))
+        if let Some(ducked) = self.mouth.ducked.as_mut().filter(|d| d.id == speech) { ducked.heard_ms = Some(heard_ms) }
     }
 
     /// A question that was just closed is not said to its end.
@@ -472,6 +511,13 @@ fn unheard(speech: &Speech, heard_ms: u64) -> Vec<String> {
     let mut end = 0;
     let whole = speech.lengths.iter().take_while(|l| l.is_some_and(|ms| { end += ms; end <= heard_ms })).count();
     speech.segments[whole.min(speech.segments.len())..].to_vec()
+}
+
+/// The words of a speech that have been asked for, each with its time.
+fn sounded(speech: &Speech, from: Ms) -> Vec<Sounded> {
+    let guess = |text: &str| text.len() as u64 * LETTER_MS;
+    let asked = speech.segments[..speech.said].iter().zip(&speech.lengths);
+    timeline(asked.map(|(text, length)| (text.clone(), length.unwrap_or_else(|| guess(text)))), from)
 }
 
 /// The words of a speech that were heard in `heard_ms`, segment by segment, and its whole length so far.

@@ -477,6 +477,49 @@ fn an_echo_of_our_own_words_decides_nothing() {
     assert!(w.engine.question().is_none() && w.engine.snapshot().in_plan());
 }
 
+/// While the help is being said ("You can say enter plan mode, or what mode are you in. Stop ends ..."), with speech that does
+/// not stop the voice: whether the words become a turn or a decision.
+fn over_the_help(after_ms: u64, words: &str) -> World {
+    let mut w = World::new();
+    w.say_now("What can I say?");
+    assert!(w.speaking.is_some());
+    w.engine.ears_mut_interrupt(false);
+    w.silence(after_ms);
+    w.say_now(words);
+    w.settle();
+    w
+}
+
+fn voice_lines(w: &World) -> Vec<&str> {
+    w.events.iter().filter_map(|e| if let EventKind::Transcript { role: Role::User, text, .. } = &e.kind { Some(text.as_str()) } else { None }).collect()
+}
+
+#[test]
+fn a_garbled_echo_is_no_turn_and_a_person_over_it_is_heard() {
+    for garbled in ["you can say inter plan mode", "Can stay enter plane mode or", "You can say enter planned mode."] {
+        assert_eq!(voice_lines(&over_the_help(0, garbled)), ["What can I say?"], "{garbled}");
+    }
+    for person in ["Stop.", "Wait a minute.", "No.", "Tell me about my notes.", "Cancel that."] {
+        assert_eq!(voice_lines(&over_the_help(0, person)), ["What can I say?", person]);
+    }
+}
+
+#[test]
+fn a_command_that_a_prompt_holds_is_an_echo_only_when_the_prompt_says_it() {
+    let entered = |after_ms| over_the_help(after_ms, "Enter plan mode.").engine.snapshot().in_plan();
+    // The words come first in the prompt: an echo of them is heard at its beginning.
+    assert!(!entered(0));
+    assert!(entered(4_500), "said when the prompt was long past the words, it is a person's");
+}
+
+#[test]
+fn what_a_person_adds_to_an_echo_is_heard() {
+    let w = over_the_help(0, "You can say enter plan no wait stop");
+    assert_eq!(voice_lines(&w).len(), 2, "{}", w.spoken());
+    let alone = over_the_help(0, "You can say enter plan mode");
+    assert_eq!(voice_lines(&alone).len(), 1);
+}
+
 #[test]
 fn plan_mode_comes_back_and_is_announced_before_anything_runs() {
     let mut w = World::new();
