@@ -4,6 +4,15 @@
 //! when a turn ends (that is the engine's) and never writes words (that is `stt`'s).
 
 pub mod canceller;
+//! Owns the voice activity detector, the judge of ends of turns and the ring of recent sound. Called by the loop with 20 ms
+//! frames at 16 kHz. Never decides when a turn ends (that is the engine's) and never writes words (that is `stt`'s).
+
+#[cfg(feature = "voice")]
+mod log_mel;
 pub mod ring;
+#[cfg(feature = "voice")]
+pub mod silero;
+#[cfg(feature = "voice")]
+pub mod smart_turn;
 pub mod vad;
 mod voicing;

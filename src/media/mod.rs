@@ -6,6 +6,7 @@
 pub mod earcon;
 pub mod frame;
 pub mod level;
+pub mod mel;
 pub mod playout;
 pub mod resample;
 pub mod wav;

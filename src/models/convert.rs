@@ -4,7 +4,7 @@
 //! in, bytes out; the same input gives the same output, but for the last bit of the mel table where a maths library differs.
 
 use super::ct2::{Ct2, Ct2Error, Tensor};
-use super::mel;
+use crate::media::mel;
 
 /// How matrices are stored in the written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

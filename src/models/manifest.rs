@@ -49,6 +49,8 @@ pub enum Kind {
     Whisper,
     /// Text to speech.
     Voice,
+    /// Hearing beside the words: what is speech, and when a turn ends.
+    Ear,
 }
 
 /// One pinned file, the concatenation of its parts.

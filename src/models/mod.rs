@@ -8,7 +8,6 @@ mod ct2;
 mod fetch;
 mod header;
 mod manifest;
-mod mel;
 mod store;
 mod verify;
 
@@ -25,6 +24,10 @@ use std::path::PathBuf;
 pub const DEFAULT_LISTENER: &str = "whisper-tiny.en";
 /// The voice that voxgate uses unless told otherwise.
 pub const DEFAULT_VOICE: &str = "hibari";
+/// The judge of ends of turns. Nothing stops without it; turns end by silence and grammar alone.
+pub const TURN_JUDGE: &str = "smart-turn";
+/// The second opinion on what is speech. Nothing stops without it; the always-on detector is believed alone.
+pub const VOICE_CONFIRMER: &str = "silero";
 
 /// What can go wrong with weights. Every text is for a person and says what to do where something can be done.
 #[derive(Debug, thiserror::Error)]

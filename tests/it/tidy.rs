@@ -20,7 +20,7 @@ const MAP: &[(&str, &[&str])] = &[
     ("tools", &["engine", "media"]),
     // A line of the log is a dialect like any other: text in, text out.
     ("store", &["engine", "media", "dialect::record", "secret"]),
-    ("models", &[]),
+    ("models", &["media"]),
     ("session", &["agent", "audio", "dialect", "engine", "listen", "media", "secret", "store", "stt", "tools", "tts"]),
     // The door knows a conversation by its handle; a socket's sample rate is the door's own matter.
     ("server", &["dialect", "engine", "media::resample", "media::frame", "secret", "session::clock", "session::handle", "session::leg", "session::registry"]),
@@ -94,7 +94,9 @@ const NAMES: &[(&str, &[&str])] = &[
     ("espeak", &["src/tts/espeak.rs", "src/tts/mod.rs"]),
     ("flite", &["src/tts/flite.rs", "src/tts/mod.rs"]),
     ("misaki", &["src/tts/hibari"]),
-    ("earshot", &["src/listen/vad.rs", "src/session/ear.rs"]),
+    ("earshot", &["src/listen/", "src/session/ear.rs"]),
+    ("silero", &["src/listen/", "src/models/mod.rs"]),
+    ("smart-turn", &["src/listen/", "src/models/mod.rs"]),
     ("pulseaudio", &["src/audio/device"]),
     // The wire's own names: paths, the subprotocol browsers send, the shape of a refusal.
     ("openai", &["src/agent/openai", "src/agent/mod.rs", "src/dialect/", "src/server/realtime/", "src/server/auth.rs", "src/server/routes.rs", "src/server/problem.rs"]),

@@ -1,6 +1,6 @@
-//! The mel filter bank that whisper.cpp reads from the head of a model file.
+//! The mel filter bank of 16 kHz speech models: in the head of a recogniser's file, and before the judge of ends of turns.
 //!
-//! Owns one formula (Slaney's scale, area-normalised triangles). Called by the converter. Pure.
+//! Owns one formula (Slaney's scale, area-normalised triangles). Called by the converter of weights and by `listen`. Pure.
 
 /// Frequency bins of a 400-point transform at 16 kHz: 0, 40, ... 8000 Hz.
 pub const BINS: usize = 201;
