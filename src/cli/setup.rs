@@ -126,7 +126,11 @@ impl Place {
         Ok(Parts { recogniser, language: self.config.stt.language.clone(), voice, agent, catalogue })
     }
 
-    async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
+    /// Starts the ears alone, as configured.
+    ///
+    /// # Errors
+    /// [`Trouble`] that says what is missing and what mends it.
+    pub async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
         let settings = match self.config.stt.kind.as_str() {
             "scripted" => stt::Settings::Scripted(Vec::new()),
             _ => {
@@ -178,18 +182,22 @@ impl Place {
         agent::openai::OpenAi::new(settings).map_err(Trouble::wrong)
     }
 
+    /// Turn taking, as configured.
+    pub fn ear_settings(&self) -> EarSettings {
+        let listen = &self.config.listen;
+        EarSettings {
+            on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
+            loosen_silence_ms: listen.consent_silence_ms.into(), ..EarSettings::default()
+        }
+    }
+
     /// The hub of all conversations of this home.
     pub fn hub(&self, parts: Parts) -> Hub {
         let (settings, told) = Settings::load(&self.home);
         let (todos, told_todos) = TodoMirror::load(&self.home);
         told.iter().chain(told_todos.iter()).for_each(|t| tracing::warn!("{t}"));
-        let listen = &self.config.listen;
-        let ear = EarSettings {
-            on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
-            loosen_silence_ms: listen.consent_silence_ms.into(), ..EarSettings::default()
-        };
         let engine = EngineConfig {
-            ear, autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
+            ear: self.ear_settings(), autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
             start_in_plan: self.config.start_posture() == Posture::Plan, instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
         };
         Hub::new(HubConfig {

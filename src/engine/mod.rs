@@ -11,6 +11,7 @@ pub mod heard;
 pub mod id;
 pub mod input;
 pub mod intent;
+pub mod junk;
 pub mod mode;
 pub mod plan;
 pub mod segment;

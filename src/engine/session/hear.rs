@@ -7,6 +7,7 @@ use super::super::heard::Heard;
 use super::super::id::{ItemId, Ms, UtteranceId};
 use super::super::input::{Action, Count, CutWhy, LegNote, Turns as TurnSettings};
 use super::super::intent::{Decision, Moment, Open, decide};
+use super::super::junk::is_stock_closer;
 use super::super::turn::{Ear, EarEvent, EarSettings, FRAME_MS, LONGEST_MS, Utterance};
 use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
 
@@ -329,13 +330,6 @@ impl Engine {
 
 /// At most as long as what denies, holds or stops.
 fn is_short_answer(words: &[String]) -> bool { words.len() <= 3 }
-
-/// What recognisers write over silence and noise.
-fn is_stock_closer(words: &[String]) -> bool {
-    const CLOSERS: &[&str] = &["you", "thank you", "thanks", "thanks for watching", "thank you for watching", "bye", "bye bye", "the end", "thank you very much", "so", "oh", "uh", "um", "hmm", "mm", "ah", "i", "the", "a"];
-    let line = words.join(" ");
-    CLOSERS.contains(&line.as_str())
-}
 
 #[cfg(test)]
 impl Engine {

@@ -1,0 +1,264 @@
+//! A recorded sound through the product's own ear, as a live microphone would bring it: frames, voice, turns, words, decisions.
+//!
+//! Called by `eval listen` and `eval words`. Owns the walk through one sound; detector, turn taking, recogniser and judge are the
+//! product's. Recognising takes no time here: a sound's clock stands still meanwhile, as it does in `talk --pace fast`.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::grammar::{Scored, words_of};
+use crate::engine::heard::Heard;
+use crate::engine::intent::{Decision, Moment, Open, decide};
+use crate::engine::junk::is_stock_closer;
+use crate::engine::turn::{Ear, EarEvent, EarSettings, Utterance};
+use crate::media::frame::frame_len;
+use crate::session::ear::EarEnd;
+use crate::stt::{Job, Recogniser, SttError};
+
+/// Silence that is heard after the end of a sound, so that its last turn ends.
+const SILENCE_AFTER_MS: u64 = 1_000;
+/// The engine takes nothing shorter for a loosening sentence.
+const LOOSEN_SHORTEST_MS: u64 = 350;
+
+/// What is open while a sound is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum State {
+    /// Nothing is open, plan mode is on
+    Idle,
+    /// A tool's question is open and was heard
+    Question,
+    /// Plans one and two exist, plan two waits
+    Review,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [State; 3] = [State::Idle, State::Question, State::Review];
+
+    /// The moment that every turn of the sound falls into; the same as the kinds of `eval utterances`.
+    pub fn moment(self) -> Moment {
+        let plan = Moment { open: Open::Nothing, in_plan: true, waiting: None };
+        match self {
+            State::Idle => plan,
+            State::Question => Moment { open: Open::Tool, in_plan: false, ..plan },
+            State::Review => Moment { waiting: Some(2), ..plan },
+        }
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self { State::Idle => "idle", State::Question => "question", State::Review => "review" }
+    }
+}
+
+/// One turn of a sound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Where its first voice is, in ms from the sound's beginning.
+    pub start_ms: u64,
+    /// Where its last voice ends.
+    pub end_ms: u64,
+    /// What the recogniser made of it.
+    pub heard: Heard,
+    /// What it decides.
+    pub decision: Decision,
+}
+
+/// The product's ear and judge.
+pub struct Listener<'a> {
+    /// Who writes the words.
+    pub recogniser: &'a dyn Recogniser,
+    /// The grammar that it scores.
+    pub table: &'a [Scored],
+    /// Turn taking, as configured.
+    pub ear: EarSettings,
+    /// The language that is spoken.
+    pub language: String,
+}
+
+impl Listener<'_> {
+    /// All turns of a sound (mono i16 at `rate_hz`) while `state` holds.
+    ///
+    /// # Errors
+    /// The recogniser's.
+    pub async fn turns(&self, samples: &[i16], rate_hz: u32, state: State) -> Result<Vec<Turn>, SttError> {
+        let mut walk = Walk { listener: self, moment: state.moment(), end: EarEnd::new(rate_hz), ear: Ear::new(self.ear, 1), look: None, turns: Vec::new() };
+        let length = frame_len(rate_hz);
+        for frame in samples.chunks(length) {
+            walk.hear(frame).await?;
+        }
+        let silence = vec![0; length];
+        for _ in 0..SILENCE_AFTER_MS / 20 {
+            walk.hear(&silence).await?;
+        }
+        Ok(walk.turns)
+    }
+}
+
+/// A pause that may be the end.
+struct Look {
+    from_ms: u64,
+    to_ms: u64,
+    heard: Option<(Heard, Decision)>,
+}
+
+struct Walk<'a> {
+    listener: &'a Listener<'a>,
+    moment: Moment,
+    end: EarEnd,
+    ear: Ear,
+    look: Option<Look>,
+    turns: Vec<Turn>,
+}
+
+impl Walk<'_> {
+    async fn hear(&mut self, samples: &[i16]) -> Result<(), SttError> {
+        for framed in self.end.push(samples) {
+            let settings = self.ear.settings;
+            let look_ms = settings.answer_silence_ms.min(settings.silence_ms);
+            let now = self.ear.now_ms();
+            for event in self.ear.frame(now, framed.probability, look_ms) {
+                match event {
+                    EarEvent::Look { from_ms, to_ms, .. } => self.look = Some(Look { from_ms, to_ms, heard: None }),
+                    EarEvent::WentOn(_) | EarEvent::Click(_) => self.look = None,
+                    EarEvent::Onset { .. } | EarEvent::Sustained(_) => {}
+                }
+            }
+            // Nothing closes sooner than this, so nothing sooner has to be recognised.
+            if self.ear.silence_ms() >= look_ms {
+                self.try_close().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As the engine does: closes the utterance once enough silence has passed for what it decides.
+    async fn try_close(&mut self) -> Result<(), SttError> {
+        let Some(look) = &mut self.look else { return Ok(()) };
+        if look.heard.is_none() {
+            let job = Job { language: self.listener.language.clone(), ..Job::new(self.end.slice(look.from_ms, look.to_ms)) };
+            let heard = self.listener.recogniser.recognise(job).await?;
+            let decision = decide(&heard, self.listener.table, &self.moment);
+            look.heard = Some((heard, decision));
+        }
+        let Some((_, decision)) = &look.heard else { return Ok(()) };
+        if self.ear.silence_ms() < silence_for(&self.ear.settings, decision) {
+            return Ok(());
+        }
+        let (look, utterance) = (self.look.take(), self.ear.close());
+        if let (Some(Look { heard: Some((heard, decision)), .. }), Some(utterance)) = (look, utterance) {
+            self.closed(&utterance, heard, decision);
+        }
+        Ok(())
+    }
+
+    /// What the engine would let pass is a turn; the rest was nothing.
+    fn closed(&mut self, utterance: &Utterance, heard: Heard, decision: Decision) {
+        let words = words_of(&heard.text);
+        let nothing = matches!(decision, Decision::None | Decision::Neither { .. });
+        if words.is_empty() && nothing || decision == Decision::None && is_stock_closer(&words) {
+            return;
+        }
+        let short = decision.loosens() && utterance.last_ms - utterance.began_ms < LOOSEN_SHORTEST_MS;
+        let decision = match (short, self.moment.open) {
+            (false, _) => decision,
+            (true, Open::Nothing) => Decision::None,
+            (true, _) => Decision::Neither { bare: false },
+        };
+        self.turns.push(Turn { start_ms: utterance.began_ms, end_ms: utterance.last_ms, heard, decision });
+    }
+}
+
+/// The silence that a decision waits for, as in the engine.
+fn silence_for(settings: &EarSettings, decision: &Decision) -> u64 {
+    match decision {
+        d if d.loosens() => settings.loosen_silence_ms,
+        Decision::Deny | Decision::Hold | Decision::Stop | Decision::CancelTurn => settings.answer_silence_ms,
+        _ => settings.silence_ms,
+    }
+}
+
+/// Every WAV under a folder with its path under it, sorted; a file stands for itself. Folders behind links are not entered.
+///
+/// # Errors
+/// A sentence: which folder could not be read.
+pub fn wavs_under(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    if folder.is_file() {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(vec![(name, folder.to_path_buf())]);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(here) = open.pop() {
+        let entries = std::fs::read_dir(&here).map_err(|e| format!("{}: {e}", here.display()))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| format!("{}: {e}", here.display()))?;
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(path);
+            } else if path.extension().is_some_and(|x| x.eq_ignore_ascii_case("wav")) && !path.is_dir() {
+                let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+                found.push((name, path));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stt::Scripted;
+
+    /// A hum with overtones, which the detector takes for a voice, and silence.
+    fn sound(parts: &[(bool, u64)]) -> Vec<i16> {
+        let tone = |n: u64| {
+            let t = n as f32 / 16_000.0;
+            let swell = 0.6 + 0.4 * (t * 23.0).sin();
+            (1..12).map(|k| (t * 2.0 * std::f32::consts::PI * 130.0 * k as f32).sin() / k as f32).sum::<f32>() * swell * 5_000.0
+        };
+        let mut at = 0;
+        let part = |&(voiced, ms): &(bool, u64)| {
+            let from = at;
+            at += ms * 16;
+            (from..at).map(|n| if voiced { tone(n) as i16 } else { 0 }).collect::<Vec<_>>()
+        };
+        parts.iter().flat_map(part).collect()
+    }
+
+    async fn turns(texts: &[&str], parts: &[(bool, u64)], state: State) -> Vec<Turn> {
+        let script = Scripted::new(texts.iter().copied());
+        let listener = Listener { recogniser: &script, table: &[], ear: EarSettings::default(), language: "en".into() };
+        listener.turns(&sound(parts), 16_000, state).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_turn_ends_after_the_silence_its_decision_waits_for() {
+        // 400 ms of pause end a "no" to a question, and are an inner pause of ordinary speech.
+        let parts = [(true, 600), (false, 400), (true, 600)];
+        let answers = turns(&["No.", "What now?"], &parts, State::Question).await;
+        assert_eq!(answers.iter().map(|t| t.decision.name()).collect::<Vec<_>>(), ["deny", "neither"]);
+        assert!(answers[0].end_ms < 1_000 && answers[1].start_ms >= 960, "{answers:?}");
+        let speech = turns(&["Tell me", "Tell me more."], &parts, State::Idle).await;
+        assert_eq!(speech.iter().map(|t| t.heard.text.as_str()).collect::<Vec<_>>(), ["Tell me more."]);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_speech_is_no_turn() {
+        assert_eq!(turns(&["", "Thank you."], &[(true, 600), (false, 900), (true, 600)], State::Idle).await, vec![]);
+        assert_eq!(turns(&["Never heard."], &[(false, 2_000)], State::Question).await, vec![]);
+        // A short sound never loosens.
+        let short = turns(&["Exit plan mode."], &[(true, 260)], State::Idle).await;
+        assert!(short.iter().all(|t| t.decision == Decision::None), "{short:?}");
+    }
+
+    #[test]
+    fn files_are_found_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        for name in ["c.WAV", "a.wav", "b/z.wav", "b/x.txt"] { std::fs::write(dir.path().join(name), b"").unwrap() }
+        let names: Vec<_> = wavs_under(dir.path()).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a.wav", "b/z.wav", "c.WAV"]);
+        assert!(wavs_under(&dir.path().join("none")).is_err());
+    }
+}
