@@ -11,6 +11,8 @@ use super::setup::Trouble;
 use crate::eval::figures;
 
 pub mod listen;
+mod listen_figures;
+mod measured;
 pub mod utterances;
 
 pub use utterances::moment_of;

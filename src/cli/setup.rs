@@ -133,18 +133,24 @@ impl Place {
     pub async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
         let settings = match self.config.stt.kind.as_str() {
             "scripted" => stt::Settings::Scripted(Vec::new()),
-            _ => {
-                let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
-                let table = phrase_table();
-                // A phrase is followed only as far below the free transcript as it could still count, so that hearing stays quick.
-                let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
-                let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
-                let phrases = table.into_iter().map(|s| s.phrase).collect();
-                let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
-                stt::Settings::Whisper(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
-            }
+            _ => stt::Settings::Whisper(self.listeners()?),
         };
         stt::start(settings).await.map_err(Trouble::failed)
+    }
+
+    /// The recogniser's processes, as configured: model, phrases, and how far each is followed.
+    ///
+    /// # Errors
+    /// [`Trouble`] that names the command which brings the model.
+    pub fn listeners(&self) -> Result<PoolConfig, Trouble> {
+        let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
+        let table = phrase_table();
+        // A phrase is followed only as far below the free transcript as it could still count, so that hearing stays quick.
+        let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
+        let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
+        let phrases = table.into_iter().map(|s| s.phrase).collect();
+        let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
+        Ok(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
     }
 
     async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {

@@ -9,7 +9,7 @@ use crate::engine::grammar::{Scored, words_of};
 use crate::engine::heard::Heard;
 use crate::engine::intent::{Decision, Moment, Open, decide};
 use crate::engine::junk::is_stock_closer;
-use crate::engine::turn::{Ear, EarEvent, EarSettings, Utterance};
+use crate::engine::turn::{Ear, EarEvent, EarSettings, FRAME_MS, Utterance};
 use crate::media::frame::frame_len;
 use crate::session::ear::EarEnd;
 use crate::stt::{Job, Recogniser, SttError};
@@ -81,16 +81,28 @@ impl Listener<'_> {
     /// # Errors
     /// The recogniser's.
     pub async fn turns(&self, samples: &[i16], rate_hz: u32, state: State) -> Result<Vec<Turn>, SttError> {
-        let mut walk = Walk { listener: self, moment: state.moment(), end: EarEnd::new(rate_hz), ear: Ear::new(self.ear, 1), look: None, turns: Vec::new() };
+        Ok(self.turns_in(samples, rate_hz, &[state]).await?.pop().unwrap_or_default())
+    }
+
+    /// The same for several states at once, each as if it were alone.
+    ///
+    /// # Errors
+    /// The recogniser's.
+    pub async fn turns_in(&self, samples: &[i16], rate_hz: u32, states: &[State]) -> Result<Vec<Vec<Turn>>, SttError> {
+        let mut end = EarEnd::new(rate_hz);
+        let walk = |state: &State| Walk { listener: self, moment: state.moment(), ear: Ear::new(self.ear, 1), look: None, turns: Vec::new() };
+        let mut walks: Vec<_> = states.iter().map(walk).collect();
         let length = frame_len(rate_hz);
-        for frame in samples.chunks(length) {
-            walk.hear(frame).await?;
-        }
         let silence = vec![0; length];
-        for _ in 0..SILENCE_AFTER_MS / 20 {
-            walk.hear(&silence).await?;
+        let after = std::iter::repeat_n(silence.as_slice(), (SILENCE_AFTER_MS / FRAME_MS) as usize);
+        for frame in samples.chunks(length).chain(after) {
+            for framed in end.push(frame) {
+                for walk in &mut walks {
+                    walk.frame(framed.probability, &end).await?;
+                }
+            }
         }
-        Ok(walk.turns)
+        Ok(walks.into_iter().map(|walk| walk.turns).collect())
     }
 }
 
@@ -104,38 +116,31 @@ struct Look {
 struct Walk<'a> {
     listener: &'a Listener<'a>,
     moment: Moment,
-    end: EarEnd,
     ear: Ear,
     look: Option<Look>,
     turns: Vec<Turn>,
 }
 
 impl Walk<'_> {
-    async fn hear(&mut self, samples: &[i16]) -> Result<(), SttError> {
-        for framed in self.end.push(samples) {
-            let settings = self.ear.settings;
-            let look_ms = settings.answer_silence_ms.min(settings.silence_ms);
-            let now = self.ear.now_ms();
-            for event in self.ear.frame(now, framed.probability, look_ms) {
-                match event {
-                    EarEvent::Look { from_ms, to_ms, .. } => self.look = Some(Look { from_ms, to_ms, heard: None }),
-                    EarEvent::WentOn(_) | EarEvent::Click(_) => self.look = None,
-                    EarEvent::Onset { .. } | EarEvent::Sustained(_) => {}
-                }
-            }
-            // Nothing closes sooner than this, so nothing sooner has to be recognised.
-            if self.ear.silence_ms() >= look_ms {
-                self.try_close().await?;
+    async fn frame(&mut self, probability: f32, end: &EarEnd) -> Result<(), SttError> {
+        let settings = self.ear.settings;
+        let look_ms = settings.answer_silence_ms.min(settings.silence_ms);
+        for event in self.ear.frame(self.ear.now_ms(), probability, look_ms) {
+            match event {
+                EarEvent::Look { from_ms, to_ms, .. } => self.look = Some(Look { from_ms, to_ms, heard: None }),
+                EarEvent::WentOn(_) | EarEvent::Click(_) => self.look = None,
+                EarEvent::Onset { .. } | EarEvent::Sustained(_) => {}
             }
         }
-        Ok(())
+        // Nothing closes sooner than this, so nothing sooner has to be recognised.
+        if self.ear.silence_ms() >= look_ms { self.try_close(end).await } else { Ok(()) }
     }
 
     /// As the engine does: closes the utterance once enough silence has passed for what it decides.
-    async fn try_close(&mut self) -> Result<(), SttError> {
+    async fn try_close(&mut self, end: &EarEnd) -> Result<(), SttError> {
         let Some(look) = &mut self.look else { return Ok(()) };
         if look.heard.is_none() {
-            let job = Job { language: self.listener.language.clone(), ..Job::new(self.end.slice(look.from_ms, look.to_ms)) };
+            let job = Job { language: self.listener.language.clone(), ..Job::new(end.slice(look.from_ms, look.to_ms)) };
             let heard = self.listener.recogniser.recognise(job).await?;
             let decision = decide(&heard, self.listener.table, &self.moment);
             look.heard = Some((heard, decision));

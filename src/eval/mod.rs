@@ -5,3 +5,7 @@
 
 pub mod figures;
 pub mod listen;
+pub mod corpora;
+pub mod noise;
+pub mod recall;
+pub mod tally;

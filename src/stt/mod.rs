@@ -6,6 +6,8 @@
 #[cfg(feature = "whisper")]
 pub mod child;
 #[cfg(feature = "whisper")]
+mod plain;
+#[cfg(feature = "whisper")]
 pub mod pool;
 pub mod scripted;
 #[cfg(feature = "whisper")]

@@ -54,6 +54,8 @@ pub struct PoolConfig {
     pub margins: Vec<f32>,
     /// How long a process may take for an utterance on top of the utterance's own length before it counts as frozen.
     pub patience: Duration,
+    /// True: the processes transcribe as the native library itself would, without scores. For measurements.
+    pub plain: bool,
 }
 
 impl PoolConfig {
@@ -67,6 +69,7 @@ impl PoolConfig {
             phrases,
             margins: Vec::new(),
             patience: PATIENCE,
+            plain: false,
         }
     }
 

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::listen_figures;
+use super::measured::Measured;
 use crate::audio::wav_file::MicFile;
 use crate::cli::setup::{Place, Trouble, start_logging};
 use crate::engine::grammar::phrase_table;
@@ -17,19 +19,29 @@ use crate::eval::listen::{Listener, State, Turn, wavs_under};
 #[derive(clap::Args, Clone, Debug)]
 pub struct ListenArgs {
     /// A folder; every WAV in it and in its folders is heard, in order (8 to 96 kHz, any channels, PCM or float)
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present_any = ["corpora", "noise"], conflicts_with_all = ["corpora", "noise"])]
+    pub dir: Option<PathBuf>,
     /// What is open while they are heard
     #[arg(long, value_enum, default_value = "idle")]
     pub state: State,
     /// One JSON line a WAV: {"file", "turns": [{"start_ms", "end_ms", "text", "decision"}]}, or {"file", "turns": [], "error"}
     #[arg(long)]
     pub json: bool,
+    /// Hear hours of recorded speech (brought from Debian packages) in every state; writes the figure real-speech
+    #[arg(long)]
+    pub corpora: bool,
+    /// Hear an hour of made noise in every state; writes the figure noise
+    #[arg(long)]
+    pub noise: bool,
+    /// For what is published
+    #[command(flatten)]
+    pub measured: Measured,
 }
 
 /// For `--help`.
 pub const AFTER_HELP: &str = "Decisions have the names of `voxgate eval utterances`. Each sound goes the way of a live microphone: voice detection, turn taking with the\n\
         configured silences, the recogniser's process, the judge. A second of silence follows each. Exit 1: a file could not be read.\n\n\
+        --corpora takes hours the first time. It can be stopped and goes on where it was: what was heard is kept in the cache folder.\n\n\
         Example:\n  voxgate eval listen recordings --state question --json";
 
 /// Does what was asked. Exit 1 when a file could not be heard; the others were all the same.
@@ -40,13 +52,20 @@ pub fn run(args: &ListenArgs, config: Option<&Path>) -> Result<ExitCode, Trouble
     let place = Place::find(config, &[])?;
     start_logging();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
-    runtime.block_on(folder(&place, args))
+    runtime.block_on(async {
+        if args.noise { listen_figures::noise(&place, &args.measured).await? }
+        if args.corpora { listen_figures::corpora(&place, &args.measured).await? }
+        match &args.dir {
+            Some(dir) => folder(&place, dir, args).await,
+            None => Ok(ExitCode::SUCCESS),
+        }
+    })
 }
 
-async fn folder(place: &Place, args: &ListenArgs) -> Result<ExitCode, Trouble> {
-    let files = wavs_under(&args.dir).map_err(Trouble::wrong)?;
+async fn folder(place: &Place, dir: &Path, args: &ListenArgs) -> Result<ExitCode, Trouble> {
+    let files = wavs_under(dir).map_err(Trouble::wrong)?;
     if files.is_empty() {
-        return Err(Trouble::wrong(format!("{}: there is no WAV file in it", args.dir.display())));
+        return Err(Trouble::wrong(format!("{}: there is no WAV file in it", dir.display())));
     }
     let (recogniser, table) = (place.recogniser().await?, phrase_table());
     let listener = Listener { recogniser: recogniser.as_ref(), table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone() };
