@@ -115,6 +115,8 @@ pub enum Input {
         /// A sentence.
         message: String,
     },
+    /// The recognisers do not keep up with everybody who speaks. Sent once until it has been well for a while.
+    Overloaded,
     /// More of the agent's text.
     AgentText {
         /// Of which turn.

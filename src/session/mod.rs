@@ -4,6 +4,7 @@
 //! devices of this machine, `ear` and `mouth` the ends of sound, `mirrors` everyone who watches, `clock` the only reader of time.
 
 pub mod clock;
+pub mod cost;
 pub mod driver;
 pub mod ear;
 pub mod card;

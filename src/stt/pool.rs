@@ -6,21 +6,24 @@
 #![allow(clippy::disallowed_methods, reason = "a pause before a restart is the wall's")]
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::process::{Process, ProcessError};
+use self::queue::Queue;
 use super::wire::{SentPhrase, encode_start};
 use super::{Job, Recogniser, SttError};
 use crate::engine::heard::{Heard, Phrase};
 
 mod process;
+mod queue;
 
 /// Utterances that may wait for each worker. More means that answers would come too late to be of use.
 const QUEUE_PER_WORKER: usize = 8;
@@ -82,20 +85,100 @@ impl PoolConfig {
 
 struct Ask {
     job: Job,
-    answer: oneshot::Sender<Result<Heard, SttError>>,
+    came: Instant,
+    answer: oneshot::Sender<Answer>,
 }
 
+impl Ask {
+    /// The session may have given the answer up; that is its right.
+    fn answer(self, waited: Duration, result: Result<Heard, SttError>) {
+        let _ = self.answer.send((waited, result));
+    }
+
+    fn turn_away(self, why: SttError) {
+        metrics::counter!("voxgate_recognition_refused_total", "reason" => why.code()).increment(1);
+        let waited = self.came.elapsed();
+        self.answer(waited, Err(why));
+    }
+}
+
+/// How long it waited, and what came of it.
+type Answer = (Duration, Result<Heard, SttError>);
+
 /// What workers and owner both see.
-#[derive(Default)]
 struct Shared {
+    waiting: StdMutex<Queue<Ask>>,
+    came: Notify,
+    closed: AtomicBool,
     restarts: AtomicU64,
     live: AtomicUsize,
     pids: StdMutex<Vec<Option<u32>>>,
 }
 
+impl Shared {
+    fn new(workers: usize) -> Self {
+        Self {
+            waiting: StdMutex::new(Queue::new(workers * QUEUE_PER_WORKER)), came: Notify::new(), closed: AtomicBool::new(false), restarts: AtomicU64::new(0),
+            live: AtomicUsize::new(0), pids: StdMutex::new(vec![None; workers]),
+        }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue<Ask>> { self.waiting.lock().unwrap_or_else(PoisonError::into_inner) }
+
+    /// Puts one in its place; those that it makes void, or that make room for it, are told.
+    fn push(&self, ask: Ask) {
+        let mut queue = self.queue();
+        if self.closed.load(Ordering::SeqCst) {
+            return ask.turn_away(SttError::Unavailable("it was shut down".to_owned()));
+        }
+        let entered = queue.push(ask.job.order, ask);
+        depth(queue.len());
+        drop(queue);
+        match entered {
+            Err(ask) => ask.turn_away(SttError::Busy),
+            Ok(entered) => {
+                self.came.notify_one();
+                entered.void.into_iter().for_each(|ask| ask.turn_away(SttError::Superseded));
+                entered.displaced.into_iter().for_each(|ask| ask.turn_away(SttError::Busy));
+            }
+        }
+    }
+
+    /// The next utterance; `None` when the pool is shut down. May be given up at any time without losing one.
+    async fn next(&self) -> Option<Ask> {
+        loop {
+            let came = self.came.notified();
+            if self.closed.load(Ordering::SeqCst) {
+                return None;
+            }
+            {
+                let mut queue = self.queue();
+                while let Some(ask) = queue.pop() {
+                    depth(queue.len());
+                    // What nobody waits for any more is not heard.
+                    if ask.answer.is_closed() { continue }
+                    if queue.len() > 0 { self.came.notify_one() }
+                    return Some(ask);
+                }
+            }
+            came.await;
+        }
+    }
+
+    /// Nothing more comes; what waits is given up.
+    fn close(&self) {
+        let mut queue = self.queue();
+        self.closed.store(true, Ordering::SeqCst);
+        while let Some(ask) = queue.pop() { ask.turn_away(SttError::Unavailable("it was shut down".to_owned())) }
+        drop(queue);
+        self.came.notify_waiters();
+    }
+}
+
+fn depth(waiting: usize) { metrics::gauge!("voxgate_recognition_queue").set(waiting as f64) }
+
 /// A pool of Whisper processes.
 pub struct WhisperPool {
-    queue: mpsc::Sender<Ask>,
     shared: Arc<Shared>,
     workers: JoinSet<()>,
 }
@@ -107,25 +190,22 @@ impl WhisperPool {
     /// [`SttError::Unavailable`] with the reason: program or model missing, model damaged, phrase table unusable.
     pub async fn start(config: PoolConfig) -> Result<Self, SttError> {
         let count = config.workers.clamp(1, 64);
-        let (queue, asks) = mpsc::channel(count * QUEUE_PER_WORKER);
-        let asks = Arc::new(Mutex::new(asks));
         let start_frame: Arc<[u8]> = config.start_frame()?.into();
         let config = Arc::new(config);
-        let shared = Arc::new(Shared { pids: StdMutex::new(vec![None; count]), ..Shared::default() });
+        let shared = Arc::new(Shared::new(count));
         let mut workers = JoinSet::new();
         for index in 0..count {
             let mut worker = Worker {
                 index,
                 config: config.clone(),
                 start_frame: start_frame.clone(),
-                asks: asks.clone(),
                 shared: shared.clone(),
                 failures: 0,
             };
             let process = worker.spawn().await.map_err(|why| SttError::Unavailable(why.to_string()))?;
             workers.spawn(worker.run(process));
         }
-        Ok(Self { queue, shared, workers })
+        Ok(Self { shared, workers })
     }
 
     /// How often a process had to be started again.
@@ -146,8 +226,8 @@ impl WhisperPool {
     /// Ends the pool and waits for its processes: what is being heard is finished if it takes less than 5 s, what waits is
     /// given up.
     pub async fn shutdown(self) {
-        let Self { queue, mut workers, .. } = self;
-        drop(queue);
+        let Self { shared, mut workers } = self;
+        shared.close();
         let all = async { while workers.join_next().await.is_some() {} };
         if tokio::time::timeout(GOODBYE, all).await.is_err() {
             workers.shutdown().await;
@@ -157,16 +237,17 @@ impl WhisperPool {
 
 impl Recogniser for WhisperPool {
     fn recognise(&self, job: Job) -> BoxFuture<'_, Result<Heard, SttError>> {
+        async move { self.recognise_told(job).await.1 }.boxed()
+    }
+
+    fn recognise_told(&self, job: Job) -> BoxFuture<'_, Answer> {
         async move {
             if job.is_too_long() {
                 tracing::warn!(samples = job.samples.len(), "an utterance is longer than 30 s; its end is not heard");
             }
             let (answer, result) = oneshot::channel();
-            self.queue.try_send(Ask { job, answer }).map_err(|why| match why {
-                mpsc::error::TrySendError::Full(_) => SttError::Busy,
-                mpsc::error::TrySendError::Closed(_) => SttError::Unavailable("it was shut down".to_owned()),
-            })?;
-            result.await.unwrap_or_else(|_| Err(SttError::Unavailable("it was shut down".to_owned())))
+            self.shared.push(Ask { job, came: Instant::now(), answer });
+            result.await.unwrap_or_else(|_| (Duration::ZERO, Err(SttError::Unavailable("it was shut down".to_owned()))))
         }
         .boxed()
     }
@@ -176,7 +257,6 @@ struct Worker {
     index: usize,
     config: Arc<PoolConfig>,
     start_frame: Arc<[u8]>,
-    asks: Arc<Mutex<mpsc::Receiver<Ask>>>,
     shared: Arc<Shared>,
     /// Processes that ended since one last answered.
     failures: u32,
@@ -186,7 +266,7 @@ impl Worker {
     async fn run(mut self, mut process: Process) {
         loop {
             let ended = tokio::select! {
-                ask = next(&self.asks) => match ask {
+                ask = self.shared.next() => match ask {
                     None => return process.end().await,
                     Some(ask) => self.answer(&mut process, ask).await,
                 },
@@ -205,9 +285,8 @@ impl Worker {
 
     /// Has one utterance recognised. Gives the reason when the process is of no more use.
     async fn answer(&mut self, process: &mut Process, ask: Ask) -> Option<String> {
-        if ask.answer.is_closed() {
-            return None;
-        }
+        let waited = ask.came.elapsed();
+        metrics::histogram!("voxgate_recognition_wait_seconds").record(waited.as_secs_f64());
         let (result, ended) = match process.recognise(&ask.job).await {
             Ok(heard) => (Ok(heard), None),
             Err(ProcessError::Refused(why)) => (Err(SttError::Refused(why)), None),
@@ -219,8 +298,7 @@ impl Worker {
         if ended.is_none() {
             self.failures = 0;
         }
-        // The session may have given the answer up; that is its right.
-        let _ = ask.answer.send(result);
+        ask.answer(waited, result);
         ended
     }
 
@@ -265,22 +343,17 @@ impl Worker {
 
     /// Waits; while no other process lives either, utterances are told at once that nobody listens.
     async fn turn_away(&self, why: &str, pause: Duration) -> Option<()> {
-        let until = tokio::time::Instant::now() + pause;
+        let until = Instant::now() + pause;
         while self.shared.live.load(Ordering::Relaxed) == 0 {
-            match tokio::time::timeout_at(until, next(&self.asks)).await {
+            match tokio::time::timeout_at(until, self.shared.next()).await {
                 Err(_) => return Some(()),
                 Ok(None) => return None,
-                Ok(Some(ask)) => drop(ask.answer.send(Err(SttError::Unavailable(why.to_owned())))),
+                Ok(Some(ask)) => ask.turn_away(SttError::Unavailable(why.to_owned())),
             }
         }
         tokio::time::sleep_until(until).await;
         Some(())
     }
-}
-
-/// The next utterance; `None` when the pool is shut down. May be given up at any time without losing one.
-async fn next(asks: &Mutex<mpsc::Receiver<Ask>>) -> Option<Ask> {
-    asks.lock().await.recv().await
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::eval::recall::{Fingerprint, Recall};
 use crate::session::clock::Stopwatch;
 use crate::stt::{self, PoolConfig};
 
+/// A measurement runs behind everything else on the machine, and waits as long as that takes.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+
 /// Flags of measurements that are published.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Measured {
@@ -44,7 +47,7 @@ impl Place {
     /// # Errors
     /// [`Trouble`] that says what is missing and what mends it.
     pub async fn remembering(&self, plain: bool) -> Result<Recall, Trouble> {
-        let pool = PoolConfig { threads: 1, workers: 1, plain, ..self.listeners()? };
+        let pool = PoolConfig { threads: 1, workers: 1, plain, patience: PATIENCE, ..self.listeners()? };
         let fingerprint = Fingerprint::of(&pool.model, &format!("{plain} {:?} {:?}", pool.phrases, pool.margins)).map_err(Trouble::failed)?;
         let inner = stt::start(stt::Settings::Whisper(pool)).await.map_err(Trouble::failed)?;
         Recall::open(&self.eval_dir("heard")?, &fingerprint, Arc::clone(&inner)).map_err(Trouble::failed)

@@ -165,6 +165,12 @@ impl Engine {
         self.say_plain("I had trouble hearing that. Please say it once more.");
     }
 
+    /// Too many speak at once for the recognisers: shown and said, so that nobody wonders why answers are late.
+    pub(super) fn on_overload(&mut self) {
+        self.notice("hearing_overloaded", "Many are speaking at once; I hear you with a delay. Buttons and typed words work as always.");
+        self.say_plain("I am busy and hear you late just now.");
+    }
+
     /// Closes the open utterance once its words are known and enough silence has passed for what they decide.
     fn try_close(&mut self) {
         let Some(heard) = self.ears.look.as_ref().and_then(|look| look.heard.as_ref()) else { return };

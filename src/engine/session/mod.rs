@@ -181,6 +181,7 @@ impl Engine {
             Input::Truncate { item, heard_ms } => self.on_truncate(&item, heard_ms),
             Input::Delete { item } => self.on_delete(&item),
             Input::Notice { code, message } => self.notice(&code, message),
+            Input::Overloaded => self.on_overload(),
             Input::AgentText { turn, text } => self.on_agent_text(turn, &text),
             Input::AgentCall { turn, id, tool, arguments } => self.on_agent_call(turn, id, tool, arguments),
             Input::AgentDone { turn, failed } => self.on_agent_done(turn, failed),
