@@ -12,8 +12,9 @@ use crate::eval::figures;
 
 pub mod listen;
 mod listen_figures;
-mod measured;
+pub mod measured;
 pub mod utterances;
+pub mod words;
 
 pub use utterances::moment_of;
 
@@ -26,6 +27,9 @@ pub enum EvalCommand {
     /// What is heard in recordings, and what it would decide
     #[command(after_help = listen::AFTER_HELP)]
     Listen(listen::ListenArgs),
+    /// How many words of recordings are heard wrong
+    #[command(after_help = words::AFTER_HELP)]
+    Words(measured::Measured),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -42,6 +46,7 @@ pub fn run(command: EvalCommand, config: Option<&Path>) -> Result<ExitCode, Trou
     match command {
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
         EvalCommand::Listen(args) => listen::run(&args, config),
+        EvalCommand::Words(args) => words::run(&args, config),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");

@@ -48,6 +48,15 @@ mod tests {
     }
 
     #[test]
+    fn field_case_27_what_is_reported_of_silence_and_noise_is_no_turn() {
+        // Lines that users of other systems found in their transcripts of silence, wind and music.
+        for line in ["[BLANK_AUDIO]", "(wind blowing)", "Thanks for watching!", "Thank you for watching.", "시청해주셔서 감사합니다.", "[Music]", "Please subscribe to my channel.", "you", "Bye. Bye. Bye.", "Subtitles by the Amara.org community"] {
+            let words = words_of(line);
+            assert!(words.is_empty() || is_stock_closer(&words), "{line}: {words:?}");
+        }
+    }
+
+    #[test]
     fn no_closer_means_anything_in_the_grammar() {
         let meaning: Vec<_> = CLOSERS.iter().filter(|c| meaning_of(c).is_some_and(|m| m != super::super::grammar::Meaning::Rival)).collect();
         assert!(meaning.is_empty(), "{meaning:?}");

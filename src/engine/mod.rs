@@ -14,6 +14,7 @@ pub mod intent;
 pub mod junk;
 pub mod mode;
 pub mod plan;
+pub mod readback;
 pub mod segment;
 pub mod session;
 pub mod sentence;

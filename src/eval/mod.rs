@@ -3,9 +3,10 @@
 //! Called by the commands `eval` and `bench` alone. Uses the product's own rooms as they are: whatever is measured here is what
 //! runs. Decides nothing and is never on the way of a conversation.
 
+pub mod corpora;
 pub mod figures;
 pub mod listen;
-pub mod corpora;
 pub mod noise;
 pub mod recall;
 pub mod tally;
+pub mod words;

@@ -29,6 +29,7 @@ use crate::engine::gate::Permit;
 use crate::engine::id::{CallId, Ms, TurnId, UtteranceId};
 use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Reply, Ticket, TurnEnd, Turns};
 use crate::engine::mode::Posture;
+use crate::engine::readback::HINTS_MAX;
 use crate::engine::session::Engine;
 use crate::engine::tool::{ToolCall, ToolOutcome};
 use crate::media::frame::EAR_FRAME;
@@ -71,6 +72,8 @@ pub(super) enum Deed {
     Heard(UtteranceId, u64, Listened),
     /// A call has ended.
     Tool(CallId, ToolOutcome),
+    /// Names of what the tools work on.
+    Titles(Vec<String>),
 }
 
 /// What came of a recognition.
@@ -173,6 +176,7 @@ impl Driver {
         self.ear = Some(EarEnd::new(mic_hz));
         self.mouth.to_device(speaker_hz);
         self.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
+        self.look_up_titles();
     }
 
     /// Runs a conversation whose legs come and go, until it is closed.
@@ -420,6 +424,12 @@ impl Driver {
         self.step = Some((turn, handle));
     }
 
+    /// What is there may have changed: asks for the names that ordinary speech may nearly say.
+    fn look_up_titles(&mut self) {
+        let (titles, back) = (self.runner.titles(HINTS_MAX), self.results_in.clone());
+        self.tasks.spawn(async move { let _ = back.send(Deed::Titles(titles.await)).await; });
+    }
+
     fn cancel_step(&mut self, turn: TurnId) {
         if let Some((_, handle)) = self.step.take_if(|(t, _)| *t == turn) {
             handle.abort();
@@ -493,7 +503,9 @@ impl Driver {
                 self.outstanding.tools.retain(|(c, _)| c != &call);
                 metrics::counter!("voxgate_tool_calls_total", "success" => if outcome.success { "true" } else { "false" }).increment(1);
                 self.input(Input::ToolDone { call, outcome });
+                self.look_up_titles();
             }
+            Deed::Titles(titles) => self.input(Input::Titles(titles)),
         }
     }
 
@@ -606,6 +618,7 @@ impl Driver {
         self.mouth.to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
         self.input(Input::LegAttached(facts));
+        self.look_up_titles();
     }
 
     fn chat(&mut self, door: OperatorDoor, text: &str, reply: oneshot::Sender<Result<Done, Declined>>) {

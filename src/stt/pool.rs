@@ -359,6 +359,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stt::Order;
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named() {
@@ -371,5 +372,71 @@ mod tests {
     async fn a_program_that_says_nonsense_is_refused() {
         let config = PoolConfig::new("/bin/echo", "/nonexistent/model.bin", Vec::new());
         assert!(matches!(WhisperPool::start(config).await, Err(SttError::Unavailable(_))));
+    }
+
+    /// A recogniser without a model: answers each sound with its first sample, in decimal. Perl is in every Debian.
+    const FAKE: &str = r#"#!/usr/bin/perl
+use strict; $| = 1; binmode STDIN; binmode STDOUT;
+while (read(STDIN, my $head, 4) == 4) {
+    read(STDIN, my $body, unpack('V', $head));
+    my $tag = ord($body);
+    if ($tag == 1) { print pack('V', 1), chr(3); next }
+    my $id = unpack('V', substr($body, 1, 4));
+    my $first = unpack('s<', substr($body, 11 + ord(substr($body, 10, 1)), 2));
+    my $json = '{"id":' . $id . ',"text":"' . $first . '","free_ll":0,"tokens":1,"no_speech":0,"scores":[],"ms":{"mel":0,"encode":0,"free":0,"score":0}}';
+    print pack('V', 1 + length($json)), chr(5), $json;
+}
+"#;
+
+    async fn fake() -> (tempfile::TempDir, WhisperPool) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("fake");
+        std::fs::write(&program, FAKE).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let pool = WhisperPool::start(PoolConfig::new(program, "none", Vec::new())).await.unwrap();
+        (folder, pool)
+    }
+
+    fn job(name: i16, session: u64) -> Job { Job { order: Order { session, ..Order::default() }, ..Job::new(vec![name; 4]) } }
+
+    /// Asks all at once; what was answered, in that order, and what was turned away.
+    async fn ask(pool: &WhisperPool, jobs: Vec<Job>) -> (Vec<String>, Vec<(i16, SttError)>) {
+        let (heard, refused) = (StdMutex::new(Vec::new()), StdMutex::new(Vec::new()));
+        let one = async |job: Job| {
+            let name = job.samples[0];
+            match pool.recognise(job).await {
+                Ok(words) => heard.lock().unwrap().push(words.text),
+                Err(why) => refused.lock().unwrap().push((name, why)),
+            }
+        };
+        futures_util::future::join_all(jobs.into_iter().map(one)).await;
+        (heard.into_inner().unwrap(), refused.into_inner().unwrap())
+    }
+
+    #[tokio::test]
+    async fn commands_are_heard_first_and_conversations_by_turns() {
+        let (_folder, pool) = fake().await;
+        let mut urgent = job(9, 3);
+        urgent.order.urgent = true;
+        let (heard, refused) = ask(&pool, vec![job(1, 1), job(2, 1), job(3, 1), job(4, 2), urgent]).await;
+        assert_eq!((heard, refused), (["9", "1", "4", "2", "3"].map(String::from).to_vec(), vec![]));
+        pool.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn a_look_that_newer_sound_makes_void_is_not_heard_and_a_flood_gives_way() {
+        let (_folder, pool) = fake().await;
+        let look = |name| { let mut job = job(name, 1); job.order.look = true; job };
+        let (heard, refused) = ask(&pool, vec![look(1), look(2), job(3, 2)]).await;
+        assert_eq!((heard, refused), (vec!["2".to_string(), "3".into()], vec![(1, SttError::Superseded)]));
+        let mut jobs: Vec<_> = (1..=8).map(|name| job(name, 1)).collect();
+        jobs.push(job(20, 2));
+        let (heard, refused) = ask(&pool, jobs).await;
+        assert!(heard.contains(&"20".to_string()) && heard.len() == 8, "{heard:?}");
+        assert_eq!(refused, vec![(8, SttError::Busy)]);
+        let (waited, result) = pool.recognise_told(job(5, 1)).await;
+        assert!(result.is_ok() && waited < Duration::from_secs(2), "{waited:?}");
+        pool.shutdown().await;
     }
 }
