@@ -52,9 +52,15 @@ pub fn variable(variables: &[(String, String)], name: &str) -> Option<String> {
 
 /// Where model weights lie: `VOXGATE_MODELS`, else `voxgate/models` in the XDG cache. `None` when no variable says.
 pub fn models_dir(variables: &[(String, String)]) -> Option<PathBuf> {
+    let given = variable(variables, "VOXGATE_MODELS").filter(|v| !v.is_empty()).map(PathBuf::from);
+    given.or_else(|| cache_dir(variables).map(|cache| cache.join("models")))
+}
+
+/// Where everything lies that can be brought again: `voxgate` in the XDG cache. `None` when no variable says.
+pub fn cache_dir(variables: &[(String, String)]) -> Option<PathBuf> {
     let path = |name: &str| variable(variables, name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = || path("XDG_CACHE_HOME").filter(|p| p.is_absolute()).or_else(|| path("HOME").map(|home| home.join(".cache")));
-    path("VOXGATE_MODELS").or_else(|| cache().map(|c| c.join("voxgate/models")))
+    let cache = path("XDG_CACHE_HOME").filter(|p| p.is_absolute()).or_else(|| path("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("voxgate"))
 }
 
 impl Config {

@@ -11,7 +11,11 @@ use super::setup::{Place, Trouble, start_logging};
 use crate::eval::figures;
 
 pub mod echo;
+pub mod listen;
+mod listen_figures;
+pub mod measured;
 pub mod utterances;
+pub mod words;
 
 pub use utterances::moment_of;
 
@@ -23,6 +27,12 @@ pub enum EvalCommand {
     Utterances(utterances::UtterancesArgs),
     /// What the gateway makes of its own voice from a loudspeaker, and of a person over it
     Echo(echo::EchoArgs),
+    /// What is heard in recordings, and what it would decide
+    #[command(after_help = listen::AFTER_HELP)]
+    Listen(listen::ListenArgs),
+    /// How many words of recordings are heard wrong
+    #[command(after_help = words::AFTER_HELP)]
+    Words(measured::Measured),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -42,6 +52,8 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
             waited_for(echo::run(&place, &args))
         }
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
+        EvalCommand::Listen(args) => listen::run(&args, &place()?),
+        EvalCommand::Words(args) => words::run(&args, &place()?),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");

@@ -11,7 +11,9 @@ use crate::config::{self, Config, Flag, Persist, VoiceExit};
 use crate::engine::grammar::{Class, phrase_table};
 use crate::engine::mode::Posture;
 use crate::engine::session::EngineConfig;
-use crate::engine::turn::EarSettings;
+use crate::engine::turn::{EarSettings, TurnJudge};
+#[cfg(feature = "voice")]
+use crate::listen::smart_turn::SmartTurn;
 use crate::models;
 use crate::server::auth::Keys as DoorKeys;
 use crate::server::{Doors, realtime, sockets};
@@ -123,11 +125,11 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, language: self.config.stt.language.clone(), judge: None, voice, agent, catalogue, cleaning: self.cleaning() })
+        Ok(Parts { recogniser, language: self.config.stt.language.clone(), judge: self.judge()?, voice, agent, catalogue, cleaning: self.cleaning() })
     }
 
     /// The numbers of turn taking, as configured.
-    pub fn ear(&self) -> EarSettings {
+    pub fn ear_settings(&self) -> EarSettings {
         let listen = &self.config.listen;
         EarSettings {
             on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
@@ -137,26 +139,52 @@ impl Place {
         }
     }
 
+    /// Who says whether a turn sounds complete; nobody where its model has not been brought.
+    ///
+    /// # Errors
+    /// [`Trouble`] when the model is there and cannot be used.
+    pub fn judge(&self) -> Result<Option<Arc<dyn TurnJudge>>, Trouble> {
+        #[cfg(feature = "voice")]
+        {
+            let store = models::Store::new(&self.models).map_err(Trouble::failed)?;
+            let Ok(file) = store.main_file(models::TURN_JUDGE) else { return Ok(None) };
+            let judge = SmartTurn::load(&file).map_err(Trouble::failed)?;
+            Ok(Some(Arc::new(Judge(std::sync::Mutex::new(judge)))))
+        }
+        #[cfg(not(feature = "voice"))]
+        Ok(None)
+    }
+
     fn cleaning(&self) -> Cleaning {
         let listen = &self.config.listen;
         Cleaning { echo_canceller: listen.echo_canceller, noise_suppression: listen.noise_suppression }
     }
 
-    async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
+    /// Starts the ears alone, as configured.
+    ///
+    /// # Errors
+    /// [`Trouble`] that says what is missing and what mends it.
+    pub async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {
         let settings = match self.config.stt.kind.as_str() {
             "scripted" => stt::Settings::Scripted(Vec::new()),
-            _ => {
-                let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
-                let table = phrase_table();
-                // A phrase is followed only as far below the free transcript as it could still count, so that hearing stays quick.
-                let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
-                let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
-                let phrases = table.into_iter().map(|s| s.phrase).collect();
-                let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
-                stt::Settings::Whisper(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
-            }
+            _ => stt::Settings::Whisper(self.listeners()?),
         };
         stt::start(settings).await.map_err(Trouble::failed)
+    }
+
+    /// The recogniser's processes, as configured: model, phrases, and how far each is followed.
+    ///
+    /// # Errors
+    /// [`Trouble`] that names the command which brings the model.
+    pub fn listeners(&self) -> Result<PoolConfig, Trouble> {
+        let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
+        let table = phrase_table();
+        // A phrase is followed only as far below the free transcript as it could still count, so that hearing stays quick.
+        let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
+        let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
+        let phrases = table.into_iter().map(|s| s.phrase).collect();
+        let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
+        Ok(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
     }
 
     async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
@@ -199,9 +227,8 @@ impl Place {
         let (settings, told) = Settings::load(&self.home);
         let (todos, told_todos) = TodoMirror::load(&self.home);
         told.iter().chain(told_todos.iter()).for_each(|t| tracing::warn!("{t}"));
-        let ear = self.ear();
         let engine = EngineConfig {
-            ear, autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
+            ear: self.ear_settings(), autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
             start_in_plan: self.config.start_posture() == Posture::Plan, instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
         };
         Hub::new(HubConfig {
@@ -247,6 +274,15 @@ impl Place {
         doors.limits.realtime_message_max = realtime::MESSAGE_MAX.max(doors.limits.realtime_message_max);
         Ok(doors)
     }
+}
+
+/// The judge of turns, for one look at a time.
+#[cfg(feature = "voice")]
+struct Judge(std::sync::Mutex<SmartTurn>);
+
+#[cfg(feature = "voice")]
+impl TurnJudge for Judge {
+    fn complete(&self, sound: &[i16]) -> f32 { self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).complete(sound) }
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {

@@ -126,6 +126,10 @@ pub enum Input {
         /// A sentence.
         message: String,
     },
+    /// The recognisers do not keep up with everybody who speaks. Sent once until it has been well for a while.
+    Overloaded,
+    /// Names of what the tools work on now (titles of notes, names of files), at most [`super::readback::HINTS_MAX`].
+    Titles(Vec<String>),
     /// More of the agent's text.
     AgentText {
         /// Of which turn.

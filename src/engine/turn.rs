@@ -11,7 +11,7 @@ mod floor;
 mod listener;
 
 pub use ear::{Ear, EarEvent, Utterance};
-pub use floor::{Floor, Move, Words, is_stock_closer, words_over_playback};
+pub use floor::{Floor, Move, Words, words_over_playback};
 pub use listener::{Closed, Listener, Told};
 
 use super::id::Ms;

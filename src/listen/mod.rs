@@ -1,12 +1,9 @@
 //! HEARING: is somebody speaking, what was the sound of the last minute, and what of it was ourselves.
 //!
-//! Owns the voice activity detector, the ring of recent sound and the echo canceller. Called by the loop with 20 ms frames at 16 kHz. Never decides
-//! when a turn ends (that is the engine's) and never writes words (that is `stt`'s).
+//! Owns the voice activity detector, the judge of ends of turns, the ring of recent sound and the echo canceller. Called by the
+//! loop with 20 ms frames at 16 kHz. Never decides when a turn ends (that is the engine's) and never writes words (that is `stt`'s).
 
 pub mod canceller;
-//! Owns the voice activity detector, the judge of ends of turns and the ring of recent sound. Called by the loop with 20 ms
-//! frames at 16 kHz. Never decides when a turn ends (that is the engine's) and never writes words (that is `stt`'s).
-
 #[cfg(feature = "voice")]
 mod log_mel;
 pub mod ring;

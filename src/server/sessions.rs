@@ -16,6 +16,7 @@ use super::fresh::Fresh;
 use super::problem::Problem;
 use super::sockets::known_form;
 use crate::dialect::feral;
+use crate::session::cost;
 use crate::session::handle::Handle;
 use crate::session::registry::{Listed, Which};
 
@@ -34,7 +35,7 @@ pub async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
 pub async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     let recorder = shared.doors.metrics.as_ref()
         .ok_or_else(|| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_metrics", "figures are switched off"))?;
-    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], recorder.render()).into_response())
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], recorder.render() + &cost::lines()).into_response())
 }
 
 /// `GET /v1/models`.

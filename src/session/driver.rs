@@ -13,6 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::card::Card;
 use super::clock::{Clock, Stopwatch};
+use super::cost::Meter;
 use super::ear::{EarEnd, Framed};
 use super::handle::{AttachRefused, Command, Declined, Done, LEG_QUEUE, LegPort};
 use super::leg::{LegEnd, LegInput, LegOutput, LegSpec};
@@ -28,12 +29,13 @@ use crate::engine::gate::Permit;
 use crate::engine::id::{CallId, Ms, TurnId, UtteranceId};
 use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Reply, Ticket, TurnEnd, Turns};
 use crate::engine::mode::Posture;
+use crate::engine::readback::HINTS_MAX;
 use crate::engine::session::Engine;
 use crate::engine::tool::{ToolCall, ToolOutcome};
 use crate::engine::turn::Frame;
 use crate::media::frame::EAR_FRAME;
 use crate::store::ids;
-use crate::stt::Job;
+use crate::stt::{Job, Order, SttError};
 use crate::tools::ToolRunner;
 use crate::tts::{Speech, speakable::speakable};
 
@@ -50,6 +52,15 @@ const SPEAKER_FILL_MS: u64 = 80;
 /// The level of the microphone is shown this often, in frames.
 const LEVEL_EVERY: u32 = 5;
 
+/// Sound up to this long may be a command and goes before long talk of others.
+const URGENT_MS: u64 = 3_000;
+/// While a question is open, up to this long may answer it.
+const URGENT_ANSWER_MS: u64 = 6_000;
+/// A recognition that waited this long for a free recogniser came too late for a conversation.
+const LATE: Duration = Duration::from_secs(2);
+/// Overload is told once; after so long without it is news again.
+const OVERLOAD_QUIET: Duration = Duration::from_secs(60);
+
 /// What comes back from a task.
 pub(super) enum Deed {
     /// A segment's sound.
@@ -59,11 +70,22 @@ pub(super) enum Deed {
     /// The agent's response has ended.
     AgentEnd(TurnId, Option<String>),
     /// A recognition has ended.
-    Heard(UtteranceId, u64, Result<crate::engine::heard::Heard, String>),
+    Heard(UtteranceId, u64, Listened),
     /// A judge of turns has listened to a look.
     Judged(UtteranceId, u64, Option<f32>),
     /// A call has ended.
     Tool(CallId, ToolOutcome),
+    /// Names of what the tools work on.
+    Titles(Vec<String>),
+}
+
+/// What came of a recognition.
+pub(super) struct Listened {
+    result: Result<crate::engine::heard::Heard, SttError>,
+    /// How long it waited for a free recogniser.
+    waited: Duration,
+    /// How long the recogniser worked.
+    worked: Duration,
 }
 
 /// Work that a file's clock stands still for.
@@ -73,6 +95,23 @@ struct Outstanding {
     judgements: usize,
     responses: usize,
     tools: Vec<(CallId, Stopwatch)>,
+}
+
+/// When overload was last met.
+#[derive(Default)]
+struct Overload(Option<Stopwatch>);
+
+impl Overload {
+    /// Met now; true when it was not met for a while before.
+    fn is_news(&mut self) -> bool { self.0.replace(Stopwatch::start()).is_none_or(|last| last.elapsed() >= OVERLOAD_QUIET) }
+}
+
+/// Whose utterances these are, for the recogniser's queue.
+fn session_key(id: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 struct Port {
@@ -108,6 +147,8 @@ pub struct Driver {
     next_ticket: u64,
     pending: VecDeque<Input>,
     outstanding: Outstanding,
+    meter: Meter,
+    overload: Overload,
     deadline: Option<Ms>,
     sink: Option<FrameSink>,
     frames: u32,
@@ -123,7 +164,7 @@ impl Driver {
         Self {
             id: id.to_string(), engine, clock: Clock::wall(), mouth: MouthEnd::new(), results, commands, parts, runner, journal, written: true, ear: None, results_in,
             tasks: JoinSet::new(), step: None, port: None, device: None, card: None, mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
-            outstanding: Outstanding::default(), deadline: None, sink: None, frames: 0, failed: None, closing: false, attached,
+            outstanding: Outstanding::default(), meter: Meter::of(id), overload: Overload::default(), deadline: None, sink: None, frames: 0, failed: None, closing: false, attached,
         }
     }
 
@@ -140,6 +181,7 @@ impl Driver {
         self.ear = Some(if echoes { ear.beside_a_loudspeaker(self.parts.cleaning) } else { ear });
         self.mouth.to_device(speaker_hz);
         self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+        self.look_up_titles();
     }
 
     /// Runs a conversation whose legs come and go, until it is closed.
@@ -339,11 +381,16 @@ impl Driver {
         let samples = self.ear.as_ref().map_or_else(|| Arc::from([]), |e| e.slice(from_ms, to_ms));
         let (recogniser, language, back) = (self.parts.recogniser.clone(), self.parts.language.clone(), self.results_in.clone());
         metrics::counter!("voxgate_heard_seconds_total").increment((to_ms - from_ms).div_ceil(1000));
+        let most_ms = if self.engine.snapshot().question.is_some() { URGENT_ANSWER_MS } else { URGENT_MS };
+        // What a client commits by hand is wanted whatever comes after it; a look is void once there is a newer one.
+        let look = self.engine.hears_somebody();
+        let order = Order { session: session_key(&self.id), urgent: to_ms - from_ms <= most_ms, look };
         let task = self.tasks.spawn(async move {
             let watch = Stopwatch::start();
-            let result = recogniser.recognise(Job { samples, score: true, language }).await.map_err(|e| e.to_string());
-            metrics::histogram!("voxgate_recognition_seconds").record(watch.elapsed().as_secs_f64());
-            let _ = back.send(Deed::Heard(utterance, to_ms, result)).await;
+            let (waited, result) = recogniser.recognise_told(Job { samples, score: true, language, order }).await;
+            let worked = watch.elapsed().saturating_sub(waited);
+            metrics::histogram!("voxgate_recognition_seconds").record(worked.as_secs_f64());
+            let _ = back.send(Deed::Heard(utterance, to_ms, Listened { result, waited, worked })).await;
         });
         self.outstanding.recognitions.push((utterance, to_ms, task));
     }
@@ -370,6 +417,25 @@ impl Driver {
         });
     }
 
+    fn heard(&mut self, utterance: UtteranceId, to_ms: u64, listened: Listened) {
+        let Listened { result, waited, worked } = listened;
+        self.outstanding.recognitions.retain(|(of, to, _)| (*of, *to) != (utterance, to_ms));
+        if let Ok(heard) = &result {
+            self.meter.add(worked);
+            tracing::debug!(session = %self.id, %utterance, text = %heard.text, "heard");
+        }
+        if matches!(result, Err(SttError::Busy)) || waited >= LATE {
+            metrics::counter!("voxgate_recognition_overload_total").increment(1);
+            if self.overload.is_news() {
+                self.input(Input::Overloaded);
+            }
+        }
+        // The look that made it void answers for it.
+        if !matches!(result, Err(SttError::Superseded)) {
+            self.input(Input::Heard { utterance, to_ms, result: result.map_err(|e| e.to_string()) });
+        }
+    }
+
     fn step(&mut self, request: StepRequest) {
         let (agent, back, turn) = (self.parts.agent.clone(), self.results_in.clone(), request.turn);
         self.outstanding.responses += 1;
@@ -392,6 +458,12 @@ impl Driver {
             let _ = back.send(Deed::AgentEnd(turn, result.err().map(|e| e.to_string()))).await;
         });
         self.step = Some((turn, handle));
+    }
+
+    /// What is there may have changed: asks for the names that ordinary speech may nearly say.
+    fn look_up_titles(&mut self) {
+        let (titles, back) = (self.runner.titles(HINTS_MAX), self.results_in.clone());
+        self.tasks.spawn(async move { let _ = back.send(Deed::Titles(titles.await)).await; });
     }
 
     fn cancel_step(&mut self, turn: TurnId) {
@@ -450,13 +522,7 @@ impl Driver {
     fn deed(&mut self, deed: Deed) {
         match deed {
             Deed::Sound(made) => self.sound_made(made),
-            Deed::Heard(utterance, to_ms, result) => {
-                self.outstanding.recognitions.retain(|(of, to, _)| (*of, *to) != (utterance, to_ms));
-                if let Ok(heard) = &result {
-                    tracing::debug!(session = %self.id, %utterance, text = %heard.text, "heard");
-                }
-                self.input(Input::Heard { utterance, to_ms, result });
-            }
+            Deed::Heard(utterance, to_ms, listened) => self.heard(utterance, to_ms, listened),
             Deed::Judged(utterance, to_ms, complete) => {
                 self.outstanding.judgements = self.outstanding.judgements.saturating_sub(1);
                 if let Some(complete) = complete { self.input(Input::TurnJudged { utterance, to_ms, complete }) }
@@ -477,7 +543,9 @@ impl Driver {
                 self.outstanding.tools.retain(|(c, _)| c != &call);
                 metrics::counter!("voxgate_tool_calls_total", "success" => if outcome.success { "true" } else { "false" }).increment(1);
                 self.input(Input::ToolDone { call, outcome });
+                self.look_up_titles();
             }
+            Deed::Titles(titles) => self.input(Input::Titles(titles)),
         }
     }
 
@@ -595,6 +663,7 @@ impl Driver {
         self.mouth.to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
         self.input(Input::LegAttached(facts));
+        self.look_up_titles();
     }
 
     fn chat(&mut self, door: OperatorDoor, text: &str, reply: oneshot::Sender<Result<Done, Declined>>) {

@@ -4,8 +4,9 @@
 //! devices of this machine, `ear` and `mouth` the ends of sound, `mirrors` everyone who watches, `clock` the only reader of time.
 
 pub mod clock;
+pub mod cost;
 pub mod driver;
-mod ear;
+pub mod ear;
 pub mod card;
 pub mod file;
 pub mod handle;

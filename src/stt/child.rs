@@ -7,8 +7,10 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::whisper::Whisper;
-use super::wire::{Reply, Request, read_frame, write_reply};
+use super::plain::Plain;
+use super::whisper::{EngineError, Whisper};
+use super::wire::{Reply, Request, SentPhrase, Timings, read_frame, write_reply};
+use crate::engine::heard::Heard;
 
 /// The arguments of the hidden command.
 #[derive(Clone, Debug, clap::Args)]
@@ -19,6 +21,28 @@ pub struct ChildArgs {
     /// Threads for one recognition
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
+    /// Transcribe as the library itself would, without scores (measurements)
+    #[arg(long)]
+    pub plain: bool,
+}
+
+/// What hears.
+enum Ears {
+    Product(Box<Whisper>),
+    Library(Plain),
+}
+
+impl Ears {
+    fn load(model: &[u8], args: &ChildArgs, phrases: &[SentPhrase]) -> Result<Self, EngineError> {
+        if args.plain { Plain::load(model, args.threads).map(Self::Library) } else { Whisper::load(model, args.threads, phrases).map(|w| Self::Product(Box::new(w))) }
+    }
+
+    fn hear(&mut self, samples: &[i16], score: bool, language: &str) -> Result<(Heard, Timings), EngineError> {
+        match self {
+            Self::Product(whisper) => whisper.hear(samples, score, language),
+            Self::Library(plain) => Ok((plain.hear(samples, language)?, Timings::default())),
+        }
+    }
 }
 
 /// Runs until stdin ends. `load` reads the model file and checks it; its error is what the gateway will show.
@@ -43,15 +67,15 @@ fn serve(
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first request is not a start"));
     };
     let loaded = load(&args.model);
-    let loaded = loaded.and_then(|bytes| Whisper::load(&bytes, args.threads, &phrases).map_err(|why| why.to_string()));
-    let mut whisper = match loaded {
-        Ok(whisper) => whisper,
+    let loaded = loaded.and_then(|bytes| Ears::load(&bytes, args, &phrases).map_err(|why| why.to_string()));
+    let mut ears = match loaded {
+        Ok(ears) => ears,
         Err(why) => return write_reply(output, &Reply::Failed(why)),
     };
     write_reply(output, &Reply::Ready)?;
     while let Some(frame) = read_frame(input)? {
         if let Request::Job { id, score, language, samples } = Request::decode(&frame)? {
-            let reply = match whisper.hear(&samples, score, &language) {
+            let reply = match ears.hear(&samples, score, &language) {
                 Ok((heard, ms)) => Reply::Heard { id, heard, ms },
                 Err(why) => Reply::Refused { id, why: why.to_string() },
             };

@@ -6,6 +6,8 @@
 #[cfg(feature = "whisper")]
 pub mod child;
 #[cfg(feature = "whisper")]
+mod plain;
+#[cfg(feature = "whisper")]
 pub mod pool;
 pub mod scripted;
 #[cfg(feature = "whisper")]
@@ -18,6 +20,7 @@ pub mod whisper;
 mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -34,6 +37,17 @@ pub const SAMPLE_RATE_HZ: usize = 16_000;
 /// The longest sound that is listened to in one go: 30 s, the window of Whisper's encoder.
 pub const MAX_SAMPLES: usize = 30 * SAMPLE_RATE_HZ;
 
+/// Where an utterance stands among those that wait for a free recogniser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Whose it is; conversations are served by turns.
+    pub session: u64,
+    /// Short, or said while a question is open: goes before long ordinary talk.
+    pub urgent: bool,
+    /// Asked at a pause: a newer look of the same conversation makes it void, which answers [`SttError::Superseded`].
+    pub look: bool,
+}
+
 /// One utterance to recognise.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -43,12 +57,14 @@ pub struct Job {
     pub score: bool,
     /// The language spoken, as an ISO 639-1 code ("en").
     pub language: String,
+    /// Its place among those that wait.
+    pub order: Order,
 }
 
 impl Job {
     /// An English utterance whose phrases are to be scored.
     pub fn new(samples: impl Into<Arc<[i16]>>) -> Self {
-        Self { samples: samples.into(), score: true, language: "en".to_owned() }
+        Self { samples: samples.into(), score: true, language: "en".to_owned(), order: Order::default() }
     }
 
     /// True when the sound is longer than what is listened to, so that its end will be missing from the transcript.
@@ -69,6 +85,11 @@ pub trait Recogniser: Send + Sync {
     /// # Errors
     /// [`SttError`]; the recogniser stays usable after every one of them.
     fn recognise(&self, job: Job) -> BoxFuture<'_, Result<Heard, SttError>>;
+
+    /// The same, with how long it waited for a free recogniser.
+    fn recognise_told(&self, job: Job) -> BoxFuture<'_, (Duration, Result<Heard, SttError>)> {
+        Box::pin(async move { (Duration::ZERO, self.recognise(job).await) })
+    }
 }
 
 /// Why an utterance was not recognised.
@@ -86,6 +107,9 @@ pub enum SttError {
     /// As many utterances are waiting as may wait.
     #[error("too many utterances are waiting to be recognised")]
     Busy,
+    /// A newer look of the same conversation came before it was its turn.
+    #[error("newer sound made it void")]
+    Superseded,
     /// No recogniser runs, and starting one failed.
     #[error("no recogniser is running: {0}")]
     Unavailable(String),
@@ -97,7 +121,7 @@ pub enum SttError {
 impl SttError {
     /// True when the same utterance may well succeed a moment later.
     pub fn retry(&self) -> bool {
-        !matches!(self, Self::Refused(_))
+        !matches!(self, Self::Refused(_) | Self::Superseded)
     }
 
     /// The stable word for it, for clients and metrics.
@@ -106,6 +130,7 @@ impl SttError {
             Self::Crashed(_) => "recogniser_crashed",
             Self::TimedOut { .. } => "recogniser_timeout",
             Self::Busy => "recogniser_busy",
+            Self::Superseded => "recogniser_superseded",
             Self::Unavailable(_) => "recogniser_unavailable",
             Self::Refused(_) => "recogniser_refused",
         }

@@ -6,21 +6,24 @@
 #![allow(clippy::disallowed_methods, reason = "a pause before a restart is the wall's")]
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::process::{Process, ProcessError};
+use self::queue::Queue;
 use super::wire::{SentPhrase, encode_start};
 use super::{Job, Recogniser, SttError};
 use crate::engine::heard::{Heard, Phrase};
 
 mod process;
+mod queue;
 
 /// Utterances that may wait for each worker. More means that answers would come too late to be of use.
 const QUEUE_PER_WORKER: usize = 8;
@@ -54,6 +57,8 @@ pub struct PoolConfig {
     pub margins: Vec<f32>,
     /// How long a process may take for an utterance on top of the utterance's own length before it counts as frozen.
     pub patience: Duration,
+    /// True: the processes transcribe as the native library itself would, without scores. For measurements.
+    pub plain: bool,
 }
 
 impl PoolConfig {
@@ -67,6 +72,7 @@ impl PoolConfig {
             phrases,
             margins: Vec::new(),
             patience: PATIENCE,
+            plain: false,
         }
     }
 
@@ -79,20 +85,100 @@ impl PoolConfig {
 
 struct Ask {
     job: Job,
-    answer: oneshot::Sender<Result<Heard, SttError>>,
+    came: Instant,
+    answer: oneshot::Sender<Answer>,
 }
 
+impl Ask {
+    /// The session may have given the answer up; that is its right.
+    fn answer(self, waited: Duration, result: Result<Heard, SttError>) {
+        let _ = self.answer.send((waited, result));
+    }
+
+    fn turn_away(self, why: SttError) {
+        metrics::counter!("voxgate_recognition_refused_total", "reason" => why.code()).increment(1);
+        let waited = self.came.elapsed();
+        self.answer(waited, Err(why));
+    }
+}
+
+/// How long it waited, and what came of it.
+type Answer = (Duration, Result<Heard, SttError>);
+
 /// What workers and owner both see.
-#[derive(Default)]
 struct Shared {
+    waiting: StdMutex<Queue<Ask>>,
+    came: Notify,
+    closed: AtomicBool,
     restarts: AtomicU64,
     live: AtomicUsize,
     pids: StdMutex<Vec<Option<u32>>>,
 }
 
+impl Shared {
+    fn new(workers: usize) -> Self {
+        Self {
+            waiting: StdMutex::new(Queue::new(workers * QUEUE_PER_WORKER)), came: Notify::new(), closed: AtomicBool::new(false), restarts: AtomicU64::new(0),
+            live: AtomicUsize::new(0), pids: StdMutex::new(vec![None; workers]),
+        }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue<Ask>> { self.waiting.lock().unwrap_or_else(PoisonError::into_inner) }
+
+    /// Puts one in its place; those that it makes void, or that make room for it, are told.
+    fn push(&self, ask: Ask) {
+        let mut queue = self.queue();
+        if self.closed.load(Ordering::SeqCst) {
+            return ask.turn_away(SttError::Unavailable("it was shut down".to_owned()));
+        }
+        let entered = queue.push(ask.job.order, ask);
+        depth(queue.len());
+        drop(queue);
+        match entered {
+            Err(ask) => ask.turn_away(SttError::Busy),
+            Ok(entered) => {
+                self.came.notify_one();
+                entered.void.into_iter().for_each(|ask| ask.turn_away(SttError::Superseded));
+                entered.displaced.into_iter().for_each(|ask| ask.turn_away(SttError::Busy));
+            }
+        }
+    }
+
+    /// The next utterance; `None` when the pool is shut down. May be given up at any time without losing one.
+    async fn next(&self) -> Option<Ask> {
+        loop {
+            let came = self.came.notified();
+            if self.closed.load(Ordering::SeqCst) {
+                return None;
+            }
+            {
+                let mut queue = self.queue();
+                while let Some(ask) = queue.pop() {
+                    depth(queue.len());
+                    // What nobody waits for any more is not heard.
+                    if ask.answer.is_closed() { continue }
+                    if queue.len() > 0 { self.came.notify_one() }
+                    return Some(ask);
+                }
+            }
+            came.await;
+        }
+    }
+
+    /// Nothing more comes; what waits is given up.
+    fn close(&self) {
+        let mut queue = self.queue();
+        self.closed.store(true, Ordering::SeqCst);
+        while let Some(ask) = queue.pop() { ask.turn_away(SttError::Unavailable("it was shut down".to_owned())) }
+        drop(queue);
+        self.came.notify_waiters();
+    }
+}
+
+fn depth(waiting: usize) { metrics::gauge!("voxgate_recognition_queue").set(waiting as f64) }
+
 /// A pool of Whisper processes.
 pub struct WhisperPool {
-    queue: mpsc::Sender<Ask>,
     shared: Arc<Shared>,
     workers: JoinSet<()>,
 }
@@ -104,25 +190,22 @@ impl WhisperPool {
     /// [`SttError::Unavailable`] with the reason: program or model missing, model damaged, phrase table unusable.
     pub async fn start(config: PoolConfig) -> Result<Self, SttError> {
         let count = config.workers.clamp(1, 64);
-        let (queue, asks) = mpsc::channel(count * QUEUE_PER_WORKER);
-        let asks = Arc::new(Mutex::new(asks));
         let start_frame: Arc<[u8]> = config.start_frame()?.into();
         let config = Arc::new(config);
-        let shared = Arc::new(Shared { pids: StdMutex::new(vec![None; count]), ..Shared::default() });
+        let shared = Arc::new(Shared::new(count));
         let mut workers = JoinSet::new();
         for index in 0..count {
             let mut worker = Worker {
                 index,
                 config: config.clone(),
                 start_frame: start_frame.clone(),
-                asks: asks.clone(),
                 shared: shared.clone(),
                 failures: 0,
             };
             let process = worker.spawn().await.map_err(|why| SttError::Unavailable(why.to_string()))?;
             workers.spawn(worker.run(process));
         }
-        Ok(Self { queue, shared, workers })
+        Ok(Self { shared, workers })
     }
 
     /// How often a process had to be started again.
@@ -143,8 +226,8 @@ impl WhisperPool {
     /// Ends the pool and waits for its processes: what is being heard is finished if it takes less than 5 s, what waits is
     /// given up.
     pub async fn shutdown(self) {
-        let Self { queue, mut workers, .. } = self;
-        drop(queue);
+        let Self { shared, mut workers } = self;
+        shared.close();
         let all = async { while workers.join_next().await.is_some() {} };
         if tokio::time::timeout(GOODBYE, all).await.is_err() {
             workers.shutdown().await;
@@ -154,16 +237,17 @@ impl WhisperPool {
 
 impl Recogniser for WhisperPool {
     fn recognise(&self, job: Job) -> BoxFuture<'_, Result<Heard, SttError>> {
+        async move { self.recognise_told(job).await.1 }.boxed()
+    }
+
+    fn recognise_told(&self, job: Job) -> BoxFuture<'_, Answer> {
         async move {
             if job.is_too_long() {
                 tracing::warn!(samples = job.samples.len(), "an utterance is longer than 30 s; its end is not heard");
             }
             let (answer, result) = oneshot::channel();
-            self.queue.try_send(Ask { job, answer }).map_err(|why| match why {
-                mpsc::error::TrySendError::Full(_) => SttError::Busy,
-                mpsc::error::TrySendError::Closed(_) => SttError::Unavailable("it was shut down".to_owned()),
-            })?;
-            result.await.unwrap_or_else(|_| Err(SttError::Unavailable("it was shut down".to_owned())))
+            self.shared.push(Ask { job, came: Instant::now(), answer });
+            result.await.unwrap_or_else(|_| (Duration::ZERO, Err(SttError::Unavailable("it was shut down".to_owned()))))
         }
         .boxed()
     }
@@ -173,7 +257,6 @@ struct Worker {
     index: usize,
     config: Arc<PoolConfig>,
     start_frame: Arc<[u8]>,
-    asks: Arc<Mutex<mpsc::Receiver<Ask>>>,
     shared: Arc<Shared>,
     /// Processes that ended since one last answered.
     failures: u32,
@@ -183,7 +266,7 @@ impl Worker {
     async fn run(mut self, mut process: Process) {
         loop {
             let ended = tokio::select! {
-                ask = next(&self.asks) => match ask {
+                ask = self.shared.next() => match ask {
                     None => return process.end().await,
                     Some(ask) => self.answer(&mut process, ask).await,
                 },
@@ -202,9 +285,8 @@ impl Worker {
 
     /// Has one utterance recognised. Gives the reason when the process is of no more use.
     async fn answer(&mut self, process: &mut Process, ask: Ask) -> Option<String> {
-        if ask.answer.is_closed() {
-            return None;
-        }
+        let waited = ask.came.elapsed();
+        metrics::histogram!("voxgate_recognition_wait_seconds").record(waited.as_secs_f64());
         let (result, ended) = match process.recognise(&ask.job).await {
             Ok(heard) => (Ok(heard), None),
             Err(ProcessError::Refused(why)) => (Err(SttError::Refused(why)), None),
@@ -216,8 +298,7 @@ impl Worker {
         if ended.is_none() {
             self.failures = 0;
         }
-        // The session may have given the answer up; that is its right.
-        let _ = ask.answer.send(result);
+        ask.answer(waited, result);
         ended
     }
 
@@ -262,12 +343,12 @@ impl Worker {
 
     /// Waits; while no other process lives either, utterances are told at once that nobody listens.
     async fn turn_away(&self, why: &str, pause: Duration) -> Option<()> {
-        let until = tokio::time::Instant::now() + pause;
+        let until = Instant::now() + pause;
         while self.shared.live.load(Ordering::Relaxed) == 0 {
-            match tokio::time::timeout_at(until, next(&self.asks)).await {
+            match tokio::time::timeout_at(until, self.shared.next()).await {
                 Err(_) => return Some(()),
                 Ok(None) => return None,
-                Ok(Some(ask)) => drop(ask.answer.send(Err(SttError::Unavailable(why.to_owned())))),
+                Ok(Some(ask)) => ask.turn_away(SttError::Unavailable(why.to_owned())),
             }
         }
         tokio::time::sleep_until(until).await;
@@ -275,14 +356,10 @@ impl Worker {
     }
 }
 
-/// The next utterance; `None` when the pool is shut down. May be given up at any time without losing one.
-async fn next(asks: &Mutex<mpsc::Receiver<Ask>>) -> Option<Ask> {
-    asks.lock().await.recv().await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stt::Order;
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named() {
@@ -295,5 +372,71 @@ mod tests {
     async fn a_program_that_says_nonsense_is_refused() {
         let config = PoolConfig::new("/bin/echo", "/nonexistent/model.bin", Vec::new());
         assert!(matches!(WhisperPool::start(config).await, Err(SttError::Unavailable(_))));
+    }
+
+    /// A recogniser without a model: answers each sound with its first sample, in decimal. Perl is in every Debian.
+    const FAKE: &str = r#"#!/usr/bin/perl
+use strict; $| = 1; binmode STDIN; binmode STDOUT;
+while (read(STDIN, my $head, 4) == 4) {
+    read(STDIN, my $body, unpack('V', $head));
+    my $tag = ord($body);
+    if ($tag == 1) { print pack('V', 1), chr(3); next }
+    my $id = unpack('V', substr($body, 1, 4));
+    my $first = unpack('s<', substr($body, 11 + ord(substr($body, 10, 1)), 2));
+    my $json = '{"id":' . $id . ',"text":"' . $first . '","free_ll":0,"tokens":1,"no_speech":0,"scores":[],"ms":{"mel":0,"encode":0,"free":0,"score":0}}';
+    print pack('V', 1 + length($json)), chr(5), $json;
+}
+"#;
+
+    async fn fake() -> (tempfile::TempDir, WhisperPool) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("fake");
+        std::fs::write(&program, FAKE).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let pool = WhisperPool::start(PoolConfig::new(program, "none", Vec::new())).await.unwrap();
+        (folder, pool)
+    }
+
+    fn job(name: i16, session: u64) -> Job { Job { order: Order { session, ..Order::default() }, ..Job::new(vec![name; 4]) } }
+
+    /// Asks all at once; what was answered, in that order, and what was turned away.
+    async fn ask(pool: &WhisperPool, jobs: Vec<Job>) -> (Vec<String>, Vec<(i16, SttError)>) {
+        let (heard, refused) = (StdMutex::new(Vec::new()), StdMutex::new(Vec::new()));
+        let one = async |job: Job| {
+            let name = job.samples[0];
+            match pool.recognise(job).await {
+                Ok(words) => heard.lock().unwrap().push(words.text),
+                Err(why) => refused.lock().unwrap().push((name, why)),
+            }
+        };
+        futures_util::future::join_all(jobs.into_iter().map(one)).await;
+        (heard.into_inner().unwrap(), refused.into_inner().unwrap())
+    }
+
+    #[tokio::test]
+    async fn commands_are_heard_first_and_conversations_by_turns() {
+        let (_folder, pool) = fake().await;
+        let mut urgent = job(9, 3);
+        urgent.order.urgent = true;
+        let (heard, refused) = ask(&pool, vec![job(1, 1), job(2, 1), job(3, 1), job(4, 2), urgent]).await;
+        assert_eq!((heard, refused), (["9", "1", "4", "2", "3"].map(String::from).to_vec(), vec![]));
+        pool.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn a_look_that_newer_sound_makes_void_is_not_heard_and_a_flood_gives_way() {
+        let (_folder, pool) = fake().await;
+        let look = |name| { let mut job = job(name, 1); job.order.look = true; job };
+        let (heard, refused) = ask(&pool, vec![look(1), look(2), job(3, 2)]).await;
+        assert_eq!((heard, refused), (vec!["2".to_string(), "3".into()], vec![(1, SttError::Superseded)]));
+        let mut jobs: Vec<_> = (1..=8).map(|name| job(name, 1)).collect();
+        jobs.push(job(20, 2));
+        let (heard, refused) = ask(&pool, jobs).await;
+        assert!(heard.contains(&"20".to_string()) && heard.len() == 8, "{heard:?}");
+        assert_eq!(refused, vec![(8, SttError::Busy)]);
+        let (waited, result) = pool.recognise_told(job(5, 1)).await;
+        assert!(result.is_ok() && waited < Duration::from_secs(2), "{waited:?}");
+        pool.shutdown().await;
     }
 }

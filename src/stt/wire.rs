@@ -283,7 +283,7 @@ mod tests {
         let phrase = Phrase { id: 3, spellings: vec!["Enter plan mode".into()], question: false };
         let sent = vec![SentPhrase::new(&phrase, 6.0)];
         assert_eq!(Request::decode(&body(&encode_start(&sent).unwrap())).unwrap(), Request::Start(sent));
-        let job = Job { samples: vec![1, -2, i16::MIN].into(), score: true, language: "en".into() };
+        let job = Job::new(vec![1, -2, i16::MIN]);
         let wanted = Request::Job { id: 9, score: true, language: "en".into(), samples: vec![1, -2, i16::MIN] };
         assert_eq!(Request::decode(&body(&encode_job(9, &job).unwrap())).unwrap(), wanted);
     }

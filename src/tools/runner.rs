@@ -58,6 +58,13 @@ impl ToolRunner {
         }
     }
 
+    /// Names of what the tools work on (titles of notes, names of files), at most `most`. Reads folders, changes nothing.
+    pub fn titles(&self, most: usize) -> BoxFuture<'static, Vec<String>> {
+        let context = self.inner.context.clone();
+        let work = tokio::task::spawn_blocking(move || super::builtin::titles(&context, most));
+        Box::pin(async move { work.await.unwrap_or_default() })
+    }
+
     fn begin(&self, permit: Permit, call: &ToolCall) -> Result<Begun, Refusal> {
         let effect = permit.effect();
         let refuse = |code, message: String| Refusal { code, message, effect };

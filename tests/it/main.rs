@@ -9,6 +9,7 @@ mod card;
 mod conversation;
 mod doors;
 mod ears;
+mod eval_listen;
 mod headset_and_chat;
 mod hearing;
 mod live;

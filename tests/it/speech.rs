@@ -257,7 +257,7 @@ impl Judge {
 
     fn listen(&self, sound: &[i16], rate_hz: u32) -> String {
         let padded: Arc<[i16]> = [quiet(250), resample_all(sound, rate_hz, RATE_HZ), quiet(400)].concat().into();
-        let job = Job { samples: padded, score: false, language: "en".into() };
+        let job = Job { score: false, ..Job::new(padded) };
         self.runtime.block_on(self.pool.recognise(job)).unwrap_or_else(|error| panic!("{error}")).text
     }
 }

@@ -64,7 +64,7 @@ pub async fn run(place: &Place, args: &EchoArgs) -> Result<ExitCode, Trouble> {
     let door = OperatorDoor::vouch(Surface::Chat).ok_or_else(|| Trouble::failed("there is no chat door"))?;
     let voice: Arc<dyn Voice> = Arc::new(KeptVoice::new(parts.voice.clone(), &args.kept));
     let notes = args.kept.join("notes");
-    let rig = Rig { parts: Parts { voice, ..parts }, engine: EngineConfig { ear: place.ear(), ..EngineConfig::default() }, door, notes };
+    let rig = Rig { parts: Parts { voice, ..parts }, engine: EngineConfig { ear: place.ear_settings(), ..EngineConfig::default() }, door, notes };
     if args.wants("echo") { own_voice(place, &rig, args).await? }
     if args.wants("socket") { at_a_socket(&rig, args).await? }
     if args.wants("person") { person_over_it(place, &rig, args).await? }

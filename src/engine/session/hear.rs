@@ -7,7 +7,9 @@ use super::super::heard::Heard;
 use super::super::id::{ItemId, Ms, UtteranceId};
 use super::super::input::{Action, Count, LegNote, Turns as TurnSettings};
 use super::super::intent::{Decision, Moment, Open, decide};
-use super::super::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Floor, Frame, LONGEST_MS, Listener, Told, Utterance, Words, is_stock_closer};
+use super::super::junk::is_stock_closer;
+use super::super::readback::{with_digits, with_titles};
+use super::super::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Floor, Frame, LONGEST_MS, Listener, Told, Utterance, Words};
 use super::join::LastTurn;
 use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
 
@@ -186,6 +188,12 @@ impl Engine {
         self.say_plain("I had trouble hearing that. Please say it once more.");
     }
 
+    /// Too many speak at once for the recognisers: shown and said, so that nobody wonders why answers are late.
+    pub(super) fn on_overload(&mut self) {
+        self.notice("hearing_overloaded", "Many are speaking at once; I hear you with a delay. Buttons and typed words work as always.");
+        self.say_plain("I am busy and hear you late just now.");
+    }
+
     /// Closes the open utterance once its words are known and enough silence has passed for what they decide.
     fn try_close(&mut self) {
         if self.ears.listener.words().is_none() {
@@ -355,10 +363,21 @@ impl Engine {
         waits
     }
 
+    /// Ordinary speech as it is shown and as the agent gets it. What the grammar judged is never this.
+    fn as_passed_on(&self, text: &str) -> String {
+        let text = with_digits(text);
+        let decides = self.question().is_some() || self.snap.waiting().is_some();
+        if decides { text } else { with_titles(&text, &self.titles) }
+    }
+
     /// An utterance's words take effect. `by_ear`: its turn was ended by the ear, not by the client.
     fn on_words(&mut self, utterance: UtteranceId, text: &str, item: ItemId, decision: Decision, by_ear: bool) {
         let passed_on = matches!(decision, Decision::None) || self.gives_up_on_question(&decision);
-        self.transcript(utterance, text, item, passed_on);
+        if passed_on {
+            self.transcript(utterance, &self.as_passed_on(text), item, true);
+        } else {
+            self.transcript(utterance, text, item, false);
+        }
         self.count(Count::Intent { decision: decision.name(), reason: "accepted" });
         if passed_on {
             if by_ear && self.ears.create_response || !by_ear && self.ears.settings().automatic {

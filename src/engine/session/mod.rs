@@ -16,6 +16,8 @@ mod cases;
 #[cfg(test)]
 mod props;
 #[cfg(test)]
+mod readback_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
@@ -102,6 +104,8 @@ pub struct Engine {
     loosening: bool,
     after_loosening: Option<decide::AfterLoosening>,
     serial: u64,
+    /// Names of what the tools work on, for ordinary speech that nearly says one.
+    titles: Vec<String>,
     ended: bool,
 }
 
@@ -141,7 +145,7 @@ impl Engine {
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
             turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table().into(), snap,
-            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, serial, ended: false, config,
+            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, serial, titles: Vec::new(), ended: false, config,
         }
     }
 
@@ -188,6 +192,8 @@ impl Engine {
             Input::Truncate { item, heard_ms } => self.on_truncate(&item, heard_ms),
             Input::Delete { item } => self.on_delete(&item),
             Input::Notice { code, message } => self.notice(&code, message),
+            Input::Overloaded => self.on_overload(),
+            Input::Titles(titles) => self.titles = titles,
             Input::AgentText { turn, text } => self.on_agent_text(turn, &text),
             Input::AgentCall { turn, id, tool, arguments } => self.on_agent_call(turn, id, tool, arguments),
             Input::AgentDone { turn, failed } => self.on_agent_done(turn, failed),

@@ -7,6 +7,7 @@ use super::{EarSettings, Ms};
 use crate::engine::grammar::words_of;
 use crate::engine::id::UtteranceId;
 use crate::engine::intent::Decision;
+use crate::engine::junk::is_stock_closer;
 
 /// What is to be done with playback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,13 +155,6 @@ pub fn words_over_playback(text: &str, decision: &Decision, early: bool) -> Opti
         Decision::None | Decision::Neither { .. } if back => Words::Backchannel,
         _ => Words::Real,
     })
-}
-
-/// What recognisers write over silence and noise.
-pub fn is_stock_closer(words: &[String]) -> bool {
-    const CLOSERS: &[&str] = &["you", "thank you", "thanks", "thanks for watching", "thank you for watching", "bye", "bye bye", "the end", "thank you very much", "so", "oh", "uh", "um", "hmm", "mm", "ah", "i", "the", "a"];
-    let line = words.join(" ");
-    CLOSERS.contains(&line.as_str())
 }
 
 #[cfg(test)]

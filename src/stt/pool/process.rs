@@ -81,6 +81,7 @@ impl Process {
         let failed = |why| ProcessError::Spawn { program: config.program.display().to_string(), why };
         let mut command = Command::new(&config.program);
         command.arg("recogniser").arg("--model").arg(&config.model).arg("--threads").arg(config.threads.to_string());
+        command.args(config.plain.then_some("--plain"));
         command.env_clear();
         command.envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);

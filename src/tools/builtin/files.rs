@@ -149,6 +149,16 @@ fn spoken_name(root: &Path, asked: &str) -> Option<String> {
     fitting.next().is_none().then_some(first)
 }
 
+/// Names of files at the top of the folder, at most `most`; none when there is no folder.
+pub fn names(context: &BuiltinContext, most: usize) -> Vec<String> {
+    let Some(entries) = context.files_root.as_ref().and_then(|root| std::fs::read_dir(root).ok()) else { return Vec::new() };
+    let names = entries.take(10 * most).filter_map(Result::ok).filter(|e| e.file_type().is_ok_and(|kind| kind.is_file()));
+    let mut names: Vec<String> = names.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names.truncate(most);
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

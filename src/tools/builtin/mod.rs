@@ -50,6 +50,14 @@ pub(super) fn find(name: &str) -> Option<&'static Builtin> { TABLE.iter().find(|
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> { TABLE.iter().map(|b| b.name) }
 
+/// Names of what the built-ins work on, newest notes first, then files at the top of the folder; at most `most`.
+pub(super) fn titles(context: &BuiltinContext, most: usize) -> Vec<String> {
+    let mut titles = notes::titles(context);
+    titles.extend(files::names(context, most));
+    titles.truncate(most);
+    titles
+}
+
 /// Gives the arguments back as the result: a manifest alone can so say a fixed thing ("the password of the guest network is ...").
 fn reply(arguments: &Value) -> ToolOutcome {
     let mut output = Map::from_iter([("success".to_string(), json!(true))]);

@@ -45,6 +45,11 @@ pub fn list(context: &BuiltinContext, _: &Value) -> ToolOutcome {
     ToolOutcome::ok(json!({"success": true, "count": notes.len(), "titles": titles}))
 }
 
+/// The titles, the newest first; none when the folder cannot be read.
+pub fn titles(context: &BuiltinContext) -> Vec<String> {
+    all(&context.notes_dir).map_or_else(|_| Vec::new(), |notes| notes.iter().rev().map(Note::title).collect())
+}
+
 /// `{title, text}` of the note with these words.
 pub fn read(context: &BuiltinContext, arguments: &Value) -> ToolOutcome {
     match one(context, arguments) {
