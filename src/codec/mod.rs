@@ -5,6 +5,8 @@
 //! otherwise; never resamples, never waits, and never fails on bytes of others but by a named error.
 
 #[cfg(feature = "opus")]
+mod ogg;
+#[cfg(feature = "opus")]
 mod opus;
 pub mod packet;
 
@@ -69,6 +71,21 @@ pub trait Encode: Send {
     fn lookahead(&self) -> usize;
 }
 
+/// Packets that are kept in a file.
+pub trait Keep: Send {
+    /// Appends a packet that lasts so many samples at 48 kHz.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn packet(&mut self, packet: Vec<u8>, samples: u32) -> std::io::Result<()>;
+
+    /// Marks the end. Nothing may follow.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn finish(&mut self) -> std::io::Result<()>;
+}
+
 /// How packets are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncoderSettings {
@@ -103,6 +120,23 @@ pub fn decoder() -> Result<Box<dyn Decode>, CodecError> { Ok(Box::new(opus::Opus
 /// [`CodecError::NotBuilt`], or no memory.
 #[cfg(feature = "opus")]
 pub fn encoder(settings: EncoderSettings) -> Result<Box<dyn Encode>, CodecError> { Ok(Box::new(opus::OpusEncoder::new(settings)?)) }
+
+/// An Ogg Opus file of one or two channels. `lookahead`: as the encoder of its packets says.
+///
+/// # Errors
+/// What the disk says.
+#[cfg(feature = "opus")]
+pub fn keep(file: std::fs::File, channels: u8, lookahead: usize) -> std::io::Result<Box<dyn Keep>> {
+    // The number of the stream sets it apart from others in one file; here there are none.
+    Ok(Box::new(ogg::OggOpus::new(std::io::BufWriter::new(file), 1, channels, lookahead as u16)?))
+}
+
+/// An Ogg Opus file.
+///
+/// # Errors
+/// Always: this build has no codec.
+#[cfg(not(feature = "opus"))]
+pub fn keep(_: std::fs::File, _: u8, _: usize) -> std::io::Result<Box<dyn Keep>> { Err(std::io::Error::other(CodecError::NotBuilt)) }
 
 /// A decoder that has heard nothing yet.
 ///

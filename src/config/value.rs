@@ -86,6 +86,15 @@ pub(super) fn word<T: Copy>(given: &Given, words: &[(&str, T)]) -> Result<T, Str
     found.map_or_else(|| given.is_not(format!("one of {}", names.join(", "))), |(_, value)| Ok(*value))
 }
 
+/// `true` or `false`.
+pub(super) fn truth(given: &Given) -> Result<bool, String> {
+    match given {
+        Given::Truth(truth) => Ok(*truth),
+        Given::Loose(text) if text == "true" || text == "false" => Ok(text == "true"),
+        other => other.is_not("true or false"),
+    }
+}
+
 /// A list of texts; a variable gives them with commas between.
 pub(super) fn texts(given: &Given) -> Result<Vec<String>, String> {
     match given {
