@@ -15,6 +15,9 @@ pub mod dialect;
 /// Sound cards and sound files as devices.
 #[cfg(feature = "gateway")]
 pub mod audio;
+/// Sound on the wire: Opus packets, Ogg files.
+#[cfg(feature = "gateway")]
+pub mod codec;
 /// Hearing: voice activity, the ring of recent sound, cutting utterances.
 #[cfg(feature = "gateway")]
 pub mod listen;

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod config_check;
+pub mod connect;
 pub mod devices;
 pub mod doctor;
 pub mod link;

@@ -30,7 +30,7 @@ pub enum SessionsCommand {
         /// Its id, as `sessions list` prints it
         id: String,
     },
-    /// Delete one, or all, for good: log, older log, damaged copies, todo list
+    /// Delete one, or all, for good: log, older log, damaged copies, recordings, todo list
     Wipe {
         /// Its id, as `sessions list` prints it
         #[arg(required_unless_present = "all", conflicts_with = "all")]
@@ -45,7 +45,7 @@ pub enum SessionsCommand {
 pub fn run(command: SessionsCommand, home: &Home) -> ExitCode {
     let sessions = Sessions::of(home);
     let done = match command {
-        SessionsCommand::List => known(&sessions).map(|list| listed(&list)),
+        SessionsCommand::List => known(&sessions).map(|list| listed(&list, &sessions)),
         SessionsCommand::Show { id } => sessions.read(&id).map(|replay| shown(&replay)).map_err(told),
         SessionsCommand::Export { id } => sessions.read(&id).map(|replay| exported(&replay)).map_err(told),
         SessionsCommand::Wipe { id, .. } => wipe(&sessions, home, id),
@@ -78,15 +78,20 @@ fn known(sessions: &Sessions) -> Result<Vec<Summary>, String> {
     }
 }
 
-fn listed(list: &[Summary]) -> String {
+fn listed(list: &[Summary], sessions: &Sessions) -> String {
     if list.is_empty() {
         return "No conversations are kept.\n".to_string();
     }
     let mut out = String::from("ID                          LAST USED (UTC)   MODE     TITLE\n");
     for s in list {
         let title = if s.title.is_empty() { "(nothing said)" } else { s.title.as_str() };
+        let recorded = match sessions.recordings(&s.id).map_or(0, |files| files.len()) {
+            0 => String::new(),
+            1 => "  [recorded]".to_string(),
+            n => format!("  [{n} recordings]"),
+        };
         let mark = if s.damaged { "  [damaged]" } else { "" };
-        let _ = writeln!(out, "{:<26}  {:<16}  {:<7}  {}{mark}", s.id, minute(s.last_ms), s.mode, one_line(title));
+        let _ = writeln!(out, "{:<26}  {:<16}  {:<7}  {}{recorded}{mark}", s.id, minute(s.last_ms), s.mode, one_line(title));
     }
     out
 }
@@ -212,7 +217,7 @@ mod tests {
         log.append(&Event { seq: 1, at_ms: 1_796_053_185_000, kind: said })?;
         drop(log);
         TodoMirror::load(&home).0.set("a1", &[TodoItem { id: "1".into(), content: "x".into(), status: TodoStatus::Pending }], 1)?;
-        let list = listed(&known(&sessions)?);
+        let list = listed(&known(&sessions)?, &sessions);
         assert!(list.contains("a1                          2026-11-30 15:39  default  hello [31m"), "{list}");
         assert!(shown(&sessions.read("a1")?).contains("15:39  you (voice): hello [31m\n"));
         assert_eq!(exported(&sessions.read("a1")?).lines().count(), 1);
@@ -220,7 +225,9 @@ mod tests {
         let held = HomeLock::take(&home, "serve")?;
         assert!(wipe(&sessions, &home, None).is_err_and(|e| e.contains("held by voxgate serve")));
         drop(held);
-        assert_eq!(wipe(&sessions, &home, None)?, "1 conversation deleted (1 files).\n");
+        sessions.new_recording("a1")?;
+        assert!(listed(&known(&sessions)?, &sessions).contains("[31m  [recorded]"));
+        assert_eq!(wipe(&sessions, &home, None)?, "1 conversation deleted (2 files).\n");
         assert!(TodoMirror::load(&home).0.get("a1").is_empty() && known(&sessions)?.is_empty());
         Ok(())
     }

@@ -235,7 +235,7 @@ impl Place {
             parts, engine, settings, todos,
             builtins: BuiltinContext { notes_dir: self.home.notes_dir(), files_root: self.config.tools.files_root.clone() },
             sessions: Sessions::of(&self.home).with_cap(u64::from(self.config.limits.log_mib) << 20),
-            most: self.config.limits.sessions as usize, keep_plan: self.config.plan.persist == Persist::Log,
+            most: self.config.limits.sessions as usize, keep_plan: self.config.plan.persist == Persist::Log, record: self.config.record.enabled,
         })
     }
 

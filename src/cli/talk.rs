@@ -43,6 +43,15 @@ pub struct TalkArgs {
     /// Port of the doors that are opened beside; 0 picks a free one
     #[arg(long)]
     pub port: Option<u16>,
+    /// Be the headset of a gateway that runs elsewhere: ws://127.0.0.1:8710 (another machine's through a tunnel)
+    #[arg(long, value_name = "URL", conflicts_with_all = ["port", "no_wait", "agent", "base_url", "model"])]
+    pub connect: Option<String>,
+    /// Key of that gateway, or @FILE that holds it (default: this home's own, where the gateway is this home's)
+    #[arg(long, value_name = "KEY|@FILE", requires = "connect")]
+    pub key: Option<String>,
+    /// Make the line bad on purpose, in percent of packets: loss=5,reorder=1,dup=1 (and seed=N for another such line)
+    #[arg(long, value_name = "HOW", requires = "connect")]
+    pub impair: Option<super::connect::Impairment>,
     /// Which agent answers
     #[command(flatten)]
     pub agent: super::setup::AgentArgs,
@@ -62,6 +71,9 @@ pub enum PaceArg {
 /// # Errors
 /// [`Trouble`]: exit code 2 for wrong files or arguments, 1 for what failed on the way.
 pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
+    if let Some(to) = &args.connect {
+        return super::connect::run(&place, &args, to).await;
+    }
     let files = FileEnds::open(&args)?;
     let gateway = Gateway::start(&place, "talk").await?;
     eprintln!("voxgate: the chat of this conversation is at {}", gateway.opened.page);
@@ -86,7 +98,8 @@ pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
     held.map(|()| ExitCode::SUCCESS).map_err(Trouble::failed)
 }
 
-struct FileEnds {
+/// Files as microphone and speaker.
+pub(super) struct FileEnds {
     mic: MicFile,
     speaker: Option<SpeakerFile>,
 }
@@ -94,7 +107,8 @@ struct FileEnds {
 fn is_file(name: &str) -> bool { name.ends_with(".wav") || name.ends_with(".WAV") || Path::new(name).is_file() || name.contains('/') }
 
 impl FileEnds {
-    fn open(args: &TalkArgs) -> Result<Option<FileEnds>, Trouble> {
+    /// The files that the arguments name, if the microphone is one.
+    pub(super) fn open(args: &TalkArgs) -> Result<Option<FileEnds>, Trouble> {
         let Some(mic) = args.mic.as_deref().filter(|m| is_file(m)) else {
             return match args.speaker.as_deref().filter(|s| is_file(s)) {
                 Some(_) => Err(Trouble::wrong("--speaker FILE goes with --mic FILE: both then run on the microphone file's clock")),
@@ -109,6 +123,9 @@ impl FileEnds {
         };
         Ok(Some(FileEnds { mic, speaker }))
     }
+
+    /// Writes the speaker's file to its end.
+    pub(super) fn close(self) -> Result<(), String> { self.speaker.map_or(Ok(()), |s| s.close().map_err(|e| e.to_string())) }
 }
 
 impl FileDevice for FileEnds {
@@ -132,12 +149,12 @@ async fn run_files(driver: Driver, mut files: FileEnds, args: &TalkArgs) -> Resu
         }
         None => driver.run_file(&mut files, run).await,
     };
-    let closed = files.speaker.map_or(Ok(()), |s| s.close().map_err(|e| e.to_string()));
-    held.and(closed)
+    held.and(files.close())
 }
 
+/// The devices that the arguments name, open.
 #[cfg(feature = "devices")]
-async fn cards(args: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
+pub(super) async fn cards(args: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
     use crate::audio::device;
     let (mic, speaker) = (args.mic.clone(), args.speaker.clone());
     tokio::task::spawn_blocking(move || {
@@ -149,18 +166,27 @@ async fn cards(args: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
 }
 
 #[cfg(not(feature = "devices"))]
-async fn cards(_: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
+pub(super) async fn cards(_: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
     Err(Trouble::failed("this build has no sound devices; use --mic FILE.wav and --speaker FILE.wav"))
 }
 
 /// The events file, shared with the driver that writes to it.
-struct EventsFile {
+pub(super) struct EventsFile {
     path: PathBuf,
     writer: Arc<Mutex<(BufWriter<File>, Option<std::io::Error>)>>,
 }
 
 impl EventsFile {
-    fn finish(self) -> Result<(), Trouble> {
+    /// Makes it, or empties the one that is there.
+    pub(super) fn create(path: &Path) -> Result<Self, Trouble> {
+        let file = File::create(path).map_err(|e| Trouble::wrong(format!("--events {}: {e}", path.display())))?;
+        Ok(Self { path: path.to_path_buf(), writer: Arc::new(Mutex::new((BufWriter::new(file), None))) })
+    }
+
+    /// Writes a line. What cannot be written is told by [`EventsFile::finish`].
+    pub(super) fn line(&self, line: &str) { write_line(&self.writer, line) }
+
+    pub(super) fn finish(self) -> Result<(), Trouble> {
         let mut writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let flushed = writer.0.flush();
         match writer.1.take().map_or(flushed, Err) {
@@ -170,16 +196,16 @@ impl EventsFile {
     }
 }
 
+fn write_line(writer: &Mutex<(BufWriter<File>, Option<std::io::Error>)>, line: &str) {
+    let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Err(error) = writeln!(writer.0, "{line}").and_then(|()| writer.0.flush()) {
+        writer.1 = Some(error);
+    }
+}
+
 fn with_events(driver: Driver, path: Option<&Path>) -> Result<(Driver, Option<EventsFile>), Trouble> {
     let Some(path) = path else { return Ok((driver, None)) };
-    let file = File::create(path).map_err(|e| Trouble::wrong(format!("--events {}: {e}", path.display())))?;
-    let writer = Arc::new(Mutex::new((BufWriter::new(file), None)));
-    let ours = EventsFile { path: path.to_path_buf(), writer: writer.clone() };
-    let sink = Box::new(move |line: &str| {
-        let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Err(error) = writeln!(writer.0, "{line}").and_then(|()| writer.0.flush()) {
-            writer.1 = Some(error);
-        }
-    });
-    Ok((driver.with_sink(sink), Some(ours)))
+    let ours = EventsFile::create(path)?;
+    let writer = ours.writer.clone();
+    Ok((driver.with_sink(Box::new(move |line: &str| write_line(&writer, line))), Some(ours)))
 }

@@ -103,6 +103,8 @@ pub(super) const KEYS: &[Key] = &[
         voice.exit = |g| word(g, &EXIT), |v| named(&EXIT, v)),
     row!("autonomy.level", "How much is asked about until somebody sets another level: \"strict\" (all but reading), \"hybrid\" (what changes\nanything), \"loose\" (nothing; what is denied stays denied).",
         autonomy.level = |g| word(g, &AUTONOMY), |v| named(&AUTONOMY, v)),
+    row!("record.enabled", "Keep the sound of every conversation as an Ogg Opus file beside its log (left: the microphone, right: what was played), true or\nfalse. Everybody in the conversation is told; `voxgate sessions wipe` deletes it with the rest.",
+        record.enabled = truth, plain),
     row!("limits.sessions", "Conversations open at once, 1 to 1000.", limits.sessions = |g| whole(g, 1..=1_000_u32), plain),
     row!("limits.clients", "Sockets open at once, 1 to 10000.", limits.clients = |g| whole(g, 1..=10_000_u32), plain),
     row!("limits.message_kib", "Largest message of a client, 64 to 16384 KiB.", limits.message_kib = |g| whole(g, 64..=16_384_u32), plain),

@@ -28,6 +28,8 @@ pub struct Config {
     pub voice: VoiceConfig,
     /// How much is asked about.
     pub autonomy: AutonomyConfig,
+    /// Recordings.
+    pub record: RecordConfig,
     /// Sizes and counts.
     pub limits: LimitsConfig,
 }
@@ -211,6 +213,13 @@ pub struct VoiceConfig {
 pub struct AutonomyConfig {
     /// The level until somebody sets another at run time.
     pub level: Autonomy,
+}
+
+/// Recordings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordConfig {
+    /// The sound of conversations is kept.
+    pub enabled: bool,
 }
 
 /// Sizes and counts.

@@ -20,6 +20,7 @@ use super::leg::{LegEnd, LegInput, LegOutput, LegSpec};
 use super::mirrors::Mirrors;
 use super::mouth::{MouthEnd, SayJob};
 use super::parts::{Journal, Parts};
+use super::recording::Recording;
 use crate::agent::AgentError;
 use crate::dialect::feral::{self, ChatCommand, Head, Kept};
 use crate::engine::authority::{Decide, OperatorDoor, Surface};
@@ -120,6 +121,16 @@ struct Port {
     last_sound: Stopwatch,
 }
 
+/// Makes the file of a recording; a sentence where it cannot.
+pub type OpenRecording = Box<dyn FnMut() -> Result<std::fs::File, String> + Send>;
+
+enum Recorder {
+    Off,
+    /// Nobody has been there yet.
+    Ready(OpenRecording),
+    On(Box<Recording>),
+}
+
 /// Who gets every frame beside the mirrors (`--events`).
 pub type FrameSink = Box<dyn FnMut(&str) + Send>;
 
@@ -152,8 +163,11 @@ pub struct Driver {
     deadline: Option<Ms>,
     sink: Option<FrameSink>,
     frames: u32,
+    /// Samples a second of what the ear is given.
+    ear_hz: u32,
     pub(super) failed: Option<String>,
     closing: bool,
+    recorder: Recorder,
     attached: Arc<std::sync::atomic::AtomicUsize>,
 }
 
@@ -164,7 +178,7 @@ impl Driver {
         Self {
             id: id.to_string(), engine, clock: Clock::wall(), mouth: MouthEnd::new(), results, commands, parts, runner, journal, written: true, ear: None, results_in,
             tasks: JoinSet::new(), step: None, port: None, device: None, card: None, mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
-            outstanding: Outstanding::default(), meter: Meter::of(id), overload: Overload::default(), deadline: None, sink: None, frames: 0, failed: None, closing: false, attached,
+            outstanding: Outstanding::default(), meter: Meter::of(id), overload: Overload::default(), deadline: None, sink: None, frames: 0, ear_hz: 16_000, failed: None, closing: false, recorder: Recorder::Off, attached,
         }
     }
 
@@ -174,12 +188,21 @@ impl Driver {
         self
     }
 
+    /// What is said and played is kept in a file that this makes when somebody is there to be heard.
+    pub fn with_recorder(mut self, open: OpenRecording) -> Self {
+        self.recorder = Recorder::Ready(open);
+        self.mouth.tap();
+        self
+    }
+
     /// A device of this machine is the leg, and stays it: sockets may watch, not listen. `echoes`: the microphone may hear the speaker.
     pub(super) fn attach_device(&mut self, name: &str, mic_hz: u32, speaker_hz: u32, echoes: bool) {
         self.device = Some(name.to_string());
         let ear = EarEnd::new(mic_hz);
         self.ear = Some(if echoes { ear.beside_a_loudspeaker(self.parts.cleaning) } else { ear });
+        self.ear_hz = mic_hz;
         self.mouth.to_device(speaker_hz);
+        self.begin_recording();
         self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
         self.look_up_titles();
     }
@@ -249,6 +272,7 @@ impl Driver {
     pub(super) async fn finish(&mut self) {
         self.mouth.tell(LegOutput::Closed { reason: "the conversation was closed".into() });
         self.tasks.shutdown().await;
+        self.end_recording();
         self.journal.settle();
     }
 
@@ -551,6 +575,7 @@ impl Driver {
 
     /// Sound of the microphone, at the ear's rate.
     pub(super) fn sound_in(&mut self, samples: &[i16]) {
+        self.record(samples);
         let Some(ear) = &mut self.ear else { return };
         for Framed { probability, level_dbfs } in ear.push(samples) {
             self.frames = self.frames.wrapping_add(1);
@@ -578,6 +603,7 @@ impl Driver {
 
     fn tick(&mut self) {
         self.feed_card();
+        self.record(&[]);
         let missing = self.port.as_ref().is_some_and(|p| p.spec.hears && p.last_sound.elapsed() > MISSING_SOUND);
         if missing && self.engine.hears_somebody() {
             self.sound_in(&[0; EAR_FRAME]);
@@ -616,6 +642,42 @@ impl Driver {
             self.mouth.to_nobody();
             self.ear = None;
             self.input(Input::LegGone);
+        }
+    }
+
+    /// Somebody is there to be heard: a recording begins, or goes on, and that is said.
+    fn begin_recording(&mut self) {
+        let now = self.clock.now();
+        match &mut self.recorder {
+            Recorder::On(recording) => recording.resume(now),
+            Recorder::Ready(open) => {
+                let begun = open().map_err(|why| format!("This conversation is not recorded: {why}."));
+                let begun = begun.and_then(|file| Recording::begin(file, now).map_err(|error| format!("This conversation is not recorded: {error}.")));
+                let (recorder, code, message) = match begun {
+                    Ok(recording) => (Recorder::On(Box::new(recording)), "recording", "The sound of this conversation is recorded on the gateway's machine.".into()),
+                    Err(message) => (Recorder::Off, "recording_failed", message),
+                };
+                self.recorder = recorder;
+                self.pending.push_back(Input::Notice { code: code.into(), message });
+            }
+            Recorder::Off => {}
+        }
+    }
+
+    fn record(&mut self, said: &[i16]) {
+        let Recorder::On(recording) = &mut self.recorder else { return };
+        self.mouth.tapped().into_iter().for_each(|played| recording.played(played));
+        if let Err(error) = recording.said(self.clock.now(), said, self.ear_hz) {
+            self.recorder = Recorder::Off;
+            self.input(Input::Notice { code: "recording_failed".into(), message: format!("The recording has ended: {error}.") });
+        }
+    }
+
+    fn end_recording(&mut self) {
+        if let Recorder::On(recording) = std::mem::replace(&mut self.recorder, Recorder::Off)
+            && let Err(error) = recording.finish()
+        {
+            tracing::error!(session = %self.id, %error, "the recording was not closed");
         }
     }
 
@@ -662,6 +724,7 @@ impl Driver {
         self.ear = Some(EarEnd::new(16_000));
         self.mouth.to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
+        self.begin_recording();
         self.input(Input::LegAttached(facts));
         self.look_up_titles();
     }

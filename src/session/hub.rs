@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 
 use super::clock::unix_ms;
-use super::driver::Driver;
+use super::driver::{Driver, OpenRecording};
 use super::handle::Handle;
 use super::parts::{Journal, NoJournal, Parts};
 use super::registry::{Conversations, Listed, OpenRefused, Which};
@@ -40,6 +40,8 @@ pub struct HubConfig {
     pub most: usize,
     /// False: plan mode is not kept over a restart.
     pub keep_plan: bool,
+    /// The sound of conversations is kept beside their logs.
+    pub record: bool,
 }
 
 struct Running {
@@ -68,6 +70,7 @@ struct HubConfigInner {
     todos: Arc<Mutex<TodoMirror>>,
     most: usize,
     keep_plan: bool,
+    record: bool,
 }
 
 /// Writes a conversation's events down, and its todo list beside them.
@@ -98,9 +101,9 @@ impl Hub {
     /// A hub with nothing running.
     pub fn new(config: HubConfig) -> Self {
         let level = config.settings.autonomy().unwrap_or(config.engine.autonomy);
-        let HubConfig { parts, engine, builtins, sessions, settings, todos, most, keep_plan } = config;
+        let HubConfig { parts, engine, builtins, sessions, settings, todos, most, keep_plan, record } = config;
         Self {
-            config: HubConfigInner { parts, engine, builtins, sessions, todos: Arc::new(Mutex::new(todos)), most, keep_plan },
+            config: HubConfigInner { parts, engine, builtins, sessions, todos: Arc::new(Mutex::new(todos)), most, keep_plan, record },
             state: Mutex::default(),
             settings: Mutex::new((settings, level)),
         }
@@ -136,8 +139,14 @@ impl Hub {
         let attached = Arc::new(AtomicUsize::new(0));
         let runner = ToolRunner::new(self.config.parts.catalogue.clone(), engine.gate(), self.config.builtins.clone()).with_session(&id);
         let driver = Driver::new(&id, engine, self.config.parts.clone(), runner, journal, commands, attached.clone());
+        let driver = if self.config.record { driver.with_recorder(self.recorder(&id)) } else { driver };
         state.running.insert(id, Running { handle: handle.clone(), attached });
         Ok((driver, handle))
+    }
+
+    fn recorder(&self, id: &str) -> OpenRecording {
+        let (sessions, id) = (self.config.sessions.clone(), id.to_string());
+        Box::new(move || sessions.new_recording(&id).map_err(|error| error.to_string()))
     }
 
     fn id_of(&self, which: Which) -> Result<Option<String>, OpenRefused> {

@@ -15,4 +15,5 @@ pub mod leg;
 mod mirrors;
 mod mouth;
 pub mod parts;
+pub mod recording;
 pub mod registry;

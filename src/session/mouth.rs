@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::leg::{LegEnd, LegOutput};
+use super::recording::Played;
 use crate::engine::id::{ItemId, Ms, SpeechId, TurnId};
 use crate::engine::input::{CutWhy, Input};
 use crate::media::earcon::{Earcon, earcon};
@@ -58,11 +59,13 @@ pub struct MouthEnd {
     /// A speech whose last segment has been asked for.
     ending: Option<SpeechId>,
     cut: Option<SpeechId>,
+    /// What became audible since it was last asked for, where it is recorded.
+    tap: Option<Vec<Played>>,
 }
 
 impl MouthEnd {
     /// A mouth nobody listens to.
-    pub fn new() -> Self { Self { sink: Sink::Nobody, jobs: VecDeque::new(), making: None, ending: None, cut: None } }
+    pub fn new() -> Self { Self { sink: Sink::Nobody, jobs: VecDeque::new(), making: None, ending: None, cut: None, tap: None } }
 
     /// From now on a device at this rate listens.
     pub fn to_device(&mut self, rate_hz: u32) { self.replace(Sink::Device(Box::new(Playout::new(rate_hz)))) }
@@ -73,7 +76,14 @@ impl MouthEnd {
     /// Nobody listens any more.
     pub fn to_nobody(&mut self) { self.replace(Sink::Nobody) }
 
+    /// From now on what becomes audible is kept for [`MouthEnd::tapped`].
+    pub fn tap(&mut self) { self.tap.get_or_insert_default(); }
+
+    /// What became audible since the last call, in order.
+    pub fn tapped(&mut self) -> Vec<Played> { self.tap.as_mut().map(std::mem::take).unwrap_or_default() }
+
     fn replace(&mut self, sink: Sink) {
+        if let Some(tap) = &mut self.tap { tap.push(Played::Cut) }
         self.sink = sink;
         self.jobs.clear();
         self.ending = None;
@@ -89,7 +99,11 @@ impl MouthEnd {
     /// Fills `out` with `n` samples of a device's playback.
     pub fn pull(&mut self, n: usize, out: &mut Vec<i16>) {
         match &mut self.sink {
-            Sink::Device(playout) => playout.pull(n, out),
+            Sink::Device(playout) => {
+                let from = out.len();
+                playout.pull(n, out);
+                if let Some(tap) = &mut self.tap { tap.push(Played::Sound(out[from..].to_vec(), playout.rate_hz())) }
+            }
             _ => out.resize(out.len() + n, 0),
         }
     }
@@ -165,6 +179,7 @@ impl MouthEnd {
                 sent.sent_ms += length;
                 // Sound that comes after everything before it was played begins then, not where that ended.
                 sent.plays_until = Some(sent.plays_until.map_or(now, |at| at.max(now)) + length);
+                if let Some(tap) = &mut self.tap { tap.push(Played::Sound(samples.clone(), sound.rate_hz)) }
                 *lost |= tx.try_send(LegOutput::Audio { speech, samples, rate_hz: sound.rate_hz }).is_err();
             }
         }
@@ -224,6 +239,7 @@ impl MouthEnd {
             Sink::Device(playout) => playout.cut(Some(speech.0)).first().map_or(0, |c| c.heard_ms),
             Sink::Socket { sent, .. } => {
                 let Some(was) = sent.take().filter(|s| s.speech == speech) else { return 0 };
+                if let Some(tap) = &mut self.tap { tap.push(Played::Cut) }
                 if !was.ended { self.tell(LegOutput::SpeechEnded { speech, end }) }
                 was.plays_until.map_or(0, |at| was.sent_ms.saturating_sub(at.saturating_sub(now)))
             }

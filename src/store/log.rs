@@ -9,6 +9,7 @@
 mod compact;
 mod disk;
 mod list;
+mod recordings;
 mod scan;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ const MAP: &[(&str, &[&str])] = &[
     ("dialect", &["engine"]),
     ("secret", &[]),
     ("audio", &["engine", "media"]),
+    ("codec", &["media"]),
     ("listen", &["engine", "media"]),
     ("stt", &["engine", "media"]),
     ("tts", &["engine", "media"]),
@@ -21,9 +22,9 @@ const MAP: &[(&str, &[&str])] = &[
     // A line of the log is a dialect like any other: text in, text out.
     ("store", &["engine", "media", "dialect::record", "secret"]),
     ("models", &["media"]),
-    ("session", &["agent", "audio", "dialect", "engine", "listen", "media", "secret", "store", "stt", "tools", "tts"]),
-    // The door knows a conversation by its handle; a socket's sample rate is the door's own matter.
-    ("server", &["dialect", "engine", "media::resample", "media::frame", "secret", "session::clock", "session::cost", "session::handle", "session::leg", "session::registry"]),
+    ("session", &["agent", "audio", "codec", "dialect", "engine", "listen", "media", "secret", "store", "stt", "tools", "tts"]),
+    // The door knows a conversation by its handle; a socket's sample rate, its packets and their order are the door's own matter.
+    ("server", &["codec", "dialect", "engine", "media::jitter", "media::resample", "media::frame", "secret", "session::clock", "session::cost", "session::handle", "session::leg", "session::registry"]),
     // Settings name the modes and hide the keys; rooms get their part handed in and never import the tree.
     ("config", &["engine::mode", "secret"]),
     // Measures the product with the product's own rooms; only commands call it.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::audio::Format;
 use super::error::BadEvent;
 
 /// Where a piece of a response belongs.
@@ -140,9 +139,9 @@ impl Writer {
         self.part_event("response.content_part.done", at, Some(("part", part)))
     }
 
-    /// `response.output_audio.delta`: mono samples at the format's rate.
-    pub fn audio_delta(&mut self, at: &At, format: Format, samples: &[i16]) -> String {
-        self.part_event("response.output_audio.delta", at, Some(("delta", json!(format.encode(samples)))))
+    /// `response.output_audio.delta`: base64 of sound in the session's output format.
+    pub fn audio_delta(&mut self, at: &At, delta: &str) -> String {
+        self.part_event("response.output_audio.delta", at, Some(("delta", json!(delta))))
     }
 
     /// `response.output_audio.done`.

@@ -136,6 +136,12 @@ impl SessionChange {
         Ok(change)
     }
 
+    /// The formats it asks for, each with the field that names it.
+    pub fn formats(&self) -> Vec<(&'static str, Format)> {
+        let fields = [("session.audio.input.format", self.input_format), ("session.audio.output.format", self.output_format)];
+        fields.into_iter().filter_map(|(field, format)| format.map(|format| (field, format))).collect()
+    }
+
     fn read_input(&mut self, input: &Fields) -> Result<(), BadEvent> {
         input.only(&["format", "noise_reduction", "transcription", "turn_detection"], no_hint)?;
         self.input_format = input.object("format")?.as_ref().map(Format::read).transpose()?;

@@ -3,6 +3,9 @@
 use serde_json::Value;
 
 use super::door::Door;
+use super::packets::{self, number_of};
+use crate::codec;
+use crate::dialect::openai_realtime::audio::Format;
 use crate::dialect::openai_realtime::client::{self, ClientEvent};
 use crate::dialect::openai_realtime::error::BadEvent;
 use crate::dialect::openai_realtime::item::{Kind, NewItem, Part, Place};
@@ -18,7 +21,7 @@ impl Door {
     /// One text frame from the client. A mistake becomes an `error` event and nothing else.
     pub(super) fn client(&mut self, now: Ms, text: &str) {
         let carried = client::parse(text)
-            .and_then(|received| self.carry_out(now, received.event).map_err(|bad| bad.of(received.event_id)));
+            .and_then(|received| self.carry_out(now, received.event, received.event_id.as_deref()).map_err(|bad| bad.of(received.event_id)));
         if let Err(bad) = carried {
             self.refuse(&bad);
         }
@@ -30,11 +33,11 @@ impl Door {
         self.send(error);
     }
 
-    fn carry_out(&mut self, now: Ms, event: ClientEvent) -> Carried {
+    fn carry_out(&mut self, now: Ms, event: ClientEvent, event_id: Option<&str>) -> Carried {
         match event {
             ClientEvent::Update(change) => self.update(*change),
-            ClientEvent::Append(bytes) => self.append(now, &bytes, "audio"),
-            ClientEvent::Commit => self.commit(None),
+            ClientEvent::Append(bytes) => self.append(now, &bytes, event_id.and_then(number_of), "audio"),
+            ClientEvent::Commit => self.commit(now, None),
             ClientEvent::Clear => self.clear(),
             ClientEvent::Create { item, place } => self.create_item(now, &item, &place),
             ClientEvent::Retrieve(item) => self.retrieve(&item),
@@ -47,9 +50,11 @@ impl Door {
     }
 
     fn update(&mut self, change: SessionChange) -> Carried {
+        check_codec(&change)?;
         let applied = self.session.apply(change, self.spoken)?;
         if applied.input_format {
-            self.ear.retune(self.session.input_format);
+            let format = self.session.input_format;
+            self.ear.retune(format).map_err(|error| BadEvent::value("session.audio.input.format", format!("This format cannot be heard: {error}.")))?;
         }
         if let Some(turns) = applied.turns {
             self.tell(LegInput::Turns(leg_turns(turns)));
@@ -78,16 +83,24 @@ impl Door {
         }
     }
 
-    fn append(&mut self, now: Ms, bytes: &[u8], param: &str) -> Carried {
-        for piece in self.ear.hear(now, bytes, param)? {
+    fn append(&mut self, now: Ms, bytes: &[u8], number: Option<u64>, param: &str) -> Carried {
+        let (pieces, done) = self.ear.hear(now, bytes, number, param);
+        for piece in pieces {
             self.tell(LegInput::Audio(piece));
         }
-        Ok(())
+        if let Err(bad) = &done
+            && bad.code == packets::DAMAGED
+        {
+            self.notice("input_audio_damaged", format!("Sound of the realtime client is damaged. {}", bad.message));
+        }
+        done
     }
 
     /// The acknowledgement follows when the conversation has made an item of it.
-    fn commit(&mut self, item: Option<String>) -> Carried {
-        self.ear.commit()?;
+    fn commit(&mut self, now: Ms, item: Option<String>) -> Carried {
+        for piece in self.ear.commit(now)? {
+            self.tell(LegInput::Audio(piece));
+        }
         let item = item.unwrap_or_else(|| self.new_id("item"));
         self.tell(LegInput::Commit { item: ItemId(item) });
         Ok(())
@@ -173,8 +186,8 @@ impl Door {
         if !at_end {
             return Err(BadEvent::value("previous_item_id", "A spoken item can only be put at the end."));
         }
-        self.append(now, bytes, at)?;
-        let committed = self.commit(item.id.clone());
+        self.append(now, bytes, None, at)?;
+        let committed = self.commit(now, item.id.clone());
         if committed.is_err() {
             // Less than can be committed: it must not become part of what is said next.
             self.ear.clear();
@@ -266,6 +279,15 @@ impl Door {
         let cleared = self.writer.output_cleared(&response);
         self.send(cleared);
         Ok(())
+    }
+}
+
+/// A build without the codec says so before anything changes.
+fn check_codec(change: &SessionChange) -> Carried {
+    let asked = change.formats().into_iter().find(|(_, format)| *format == Format::Opus);
+    match (asked, codec::decoder()) {
+        (Some((param, _)), Err(error)) => Err(BadEvent::value(param, format!("'audio/opus' cannot be spoken: {error}."))),
+        _ => Ok(()),
     }
 }
 

@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use super::ear::Ear;
 use super::items::Items;
-use crate::dialect::openai_realtime::audio::Format;
+use super::voice::Voice;
 use crate::dialect::openai_realtime::response::{Response, Status};
 use crate::dialect::openai_realtime::server::{At, Writer};
 use crate::dialect::openai_realtime::session::{Modality, SessionState};
 use crate::engine::id::{ItemId, Ms, SpeechId, TurnId};
-use crate::media::resample::Resampler;
 use crate::session::leg::LegInput;
 
 /// How long a response that the client asked for may stand without a turn or a speech, in milliseconds. Chosen: longer than any
@@ -37,9 +36,7 @@ pub(super) struct Saying {
     pub(super) speech: SpeechId,
     pub(super) at: At,
     pub(super) text: String,
-    pub(super) format: Format,
-    pub(super) resampler: Resampler,
-    pub(super) samples_sent: u64,
+    pub(super) voice: Voice,
 }
 
 /// See the file's head.
@@ -170,6 +167,21 @@ impl Door {
             output,
         }
         .to_json()
+    }
+
+    /// When [`Door::listen`] has something to do: sound waits behind a gap.
+    pub(super) fn deadline(&self) -> Option<Ms> { self.ear.deadline() }
+
+    /// Takes sound whose time has come.
+    pub(super) fn listen(&mut self, now: Ms) {
+        for piece in self.ear.poll(now) {
+            self.tell(LegInput::Audio(piece));
+        }
+    }
+
+    /// The last word of this leg: how its packets fared.
+    pub(super) fn farewell(&self) -> Option<LegInput> {
+        self.ear.report().map(|message| LegInput::Notice { code: "audio_packets".into(), message })
     }
 
     /// Time passes.

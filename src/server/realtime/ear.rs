@@ -1,5 +1,7 @@
 //! Appended sound on its way in: from the client's format to 16 kHz, counted, and held to a measure.
 
+use super::packets::Packets;
+use crate::codec::CodecError;
 use crate::dialect::openai_realtime::audio::Format;
 use crate::dialect::openai_realtime::error::BadEvent;
 use crate::engine::id::Ms;
@@ -18,6 +20,8 @@ const COMMIT_MIN_MS: u64 = 100;
 pub(super) struct Ear {
     format: Format,
     resampler: Resampler,
+    /// Of a format of packets.
+    packets: Option<Packets>,
     uncommitted_ms: u64,
     ahead_ms: u64,
     at: Ms,
@@ -25,22 +29,68 @@ pub(super) struct Ear {
 
 impl Ear {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), uncommitted_ms: 0, ahead_ms: 0, at: 0 }
+        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), packets: None, uncommitted_ms: 0, ahead_ms: 0, at: 0 }
     }
 
     /// Another format from here on.
-    pub(super) fn retune(&mut self, format: Format) {
-        self.format = format;
-        self.resampler = Resampler::new(format.rate_hz(), EAR_HZ);
-    }
-
-    /// Takes the bytes of the field `param` and answers with mono pieces at 16 kHz, each at most a second.
     ///
     /// # Errors
-    /// Half a sample, or sound that runs too far ahead; nothing of it is heard then.
-    pub(super) fn hear(&mut self, now: Ms, bytes: &[u8], param: &str) -> Result<Vec<Vec<i16>>, BadEvent> {
-        let samples = self.format.decode(bytes, param)?;
-        let ms = samples.len() as u64 * 1_000 / u64::from(self.format.rate_hz());
+    /// This build has no codec for it; the old one stays.
+    pub(super) fn retune(&mut self, format: Format) -> Result<(), CodecError> {
+        self.packets = match format {
+            Format::Opus => Some(Packets::new()?),
+            _ => None,
+        };
+        self.format = format;
+        self.resampler = Resampler::new(format.rate_hz(), EAR_HZ);
+        Ok(())
+    }
+
+    /// Takes the bytes of the field `param` and answers with mono pieces at 16 kHz, each at most a second. `number` is a packet's place
+    /// where its sender counts.
+    ///
+    /// # Errors
+    /// Half a sample, or sound that runs too far ahead: nothing of it is heard then. The first damaged packet: its place is filled.
+    pub(super) fn hear(&mut self, now: Ms, bytes: &[u8], number: Option<u64>, param: &str) -> (Vec<Vec<i16>>, Result<(), BadEvent>) {
+        let plain = match self.format {
+            Format::Opus => Ok(Vec::new()),
+            format => format.decode(bytes, param),
+        };
+        let mut samples = match plain {
+            Ok(samples) => samples,
+            Err(bad) => return (Vec::new(), Err(bad)),
+        };
+        let ms = match self.packets {
+            Some(_) => Packets::length_ms(bytes),
+            None => samples.len() as u64 * 1_000 / u64::from(self.format.rate_hz()),
+        };
+        if let Err(bad) = self.comes(now, ms, param) {
+            return (Vec::new(), Err(bad));
+        }
+        let done = match &mut self.packets {
+            Some(packets) => packets.take(now, bytes, number, param, &mut samples),
+            None => Ok(()),
+        };
+        (self.pieces(&samples), done)
+    }
+
+    /// Sound of packets whose time has come without another one.
+    pub(super) fn poll(&mut self, now: Ms) -> Vec<Vec<i16>> {
+        let mut samples = Vec::new();
+        if let Some(packets) = &mut self.packets {
+            packets.poll(now, &mut samples);
+        }
+        self.pieces(&samples)
+    }
+
+    /// When [`Ear::poll`] has something to give.
+    pub(super) fn deadline(&self) -> Option<Ms> { self.packets.as_ref().and_then(Packets::deadline) }
+
+    /// How packets fared, where something went wrong with them.
+    pub(super) fn report(&self) -> Option<String> { self.packets.as_ref().and_then(Packets::report) }
+
+    /// Counts sound that comes.
+    fn comes(&mut self, now: Ms, ms: u64, param: &str) -> Result<(), BadEvent> {
         self.ahead_ms = self.ahead_ms.saturating_sub(now.saturating_sub(self.at));
         self.at = now;
         if self.ahead_ms + ms > AHEAD_MAX_MS {
@@ -53,9 +103,13 @@ impl Ear {
         }
         self.ahead_ms += ms;
         self.uncommitted_ms += ms;
+        Ok(())
+    }
+
+    fn pieces(&mut self, samples: &[i16]) -> Vec<Vec<i16>> {
         let mut out = Vec::with_capacity(samples.len());
-        self.resampler.push(&samples, &mut out);
-        Ok(out.chunks(PIECE).map(<[i16]>::to_vec).collect())
+        self.resampler.push(samples, &mut out);
+        out.chunks(PIECE).map(<[i16]>::to_vec).collect()
     }
 
     /// The conversation made a turn by itself of what was there.
@@ -64,11 +118,11 @@ impl Ear {
     /// Nothing has come since the last commit, turn or clear.
     pub(super) fn is_empty(&self) -> bool { self.uncommitted_ms == 0 }
 
-    /// The client commits.
+    /// The client commits: what still waits behind a gap belongs to it.
     ///
     /// # Errors
     /// Too little is there.
-    pub(super) fn commit(&mut self) -> Result<(), BadEvent> {
+    pub(super) fn commit(&mut self, now: Ms) -> Result<Vec<Vec<i16>>, BadEvent> {
         if self.uncommitted_ms < COMMIT_MIN_MS {
             let message = format!(
                 "Error committing input audio buffer: buffer too small. Expected at least {COMMIT_MIN_MS} ms of audio, but it has {} ms.",
@@ -76,13 +130,20 @@ impl Ear {
             );
             return Err(BadEvent::new("input_audio_buffer_commit_empty", message));
         }
+        let mut samples = Vec::new();
+        if let Some(packets) = &mut self.packets {
+            packets.flush(now, &mut samples);
+        }
         self.clear();
-        Ok(())
+        Ok(self.pieces(&samples))
     }
 
     /// Nothing that came before counts any more.
     pub(super) fn clear(&mut self) {
         self.uncommitted_ms = 0;
         self.ahead_ms = 0;
+        if let Some(packets) = &mut self.packets {
+            packets.clear();
+        }
     }
 }

@@ -6,14 +6,16 @@
 //!
 //! - `socket` carries frames in and out and is the only part that waits;
 //! - `door` is the state of one socket; `asks` carries out client events, `tells` writes what the conversation says;
-//! - `ear` turns appended sound into 16 kHz, `items` remembers what was named.
+//! - `ear` turns appended sound into 16 kHz (`packets`: of Opus), `voice` a speech into deltas, `items` remembers what was named.
 
 mod asks;
 mod door;
 mod ear;
 mod items;
+mod packets;
 mod socket;
 mod tells;
+mod voice;
 
 #[cfg(test)]
 mod tests;

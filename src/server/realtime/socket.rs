@@ -13,7 +13,7 @@ use super::RealtimeQuery;
 use super::door::Door;
 use crate::dialect::openai_realtime::error::BadEvent;
 use crate::session::handle::{Handle, LegPort};
-use crate::session::leg::{LegOutput, LegSpec};
+use crate::session::leg::{LegInput, LegOutput, LegSpec};
 
 /// Largest message a client may send, in bytes: 15 MiB of base64 with room to spare. More is closed with 1009.
 pub const MESSAGE_MAX: usize = 20 * 1024 * 1024;
@@ -97,7 +97,16 @@ struct Line {
 
 impl Line {
     async fn serve(&mut self, door: &mut Door, port: LegPort) -> Ending {
-        let LegPort { input, mut output } = port;
+        let LegPort { input, output } = port;
+        let ending = self.hold(door, &input, output).await;
+        if let Some(farewell) = door.farewell() {
+            // A conversation that takes no more has its figures on the metrics alone.
+            let _ = input.try_send(farewell);
+        }
+        ending
+    }
+
+    async fn hold(&mut self, door: &mut Door, input: &mpsc::Sender<LegInput>, mut output: mpsc::Receiver<LegOutput>) -> Ending {
         let began = Instant::now();
         let now = || began.elapsed().as_millis() as u64;
         let mut ticks = interval(Duration::from_secs(1));
@@ -110,6 +119,7 @@ impl Line {
             if door.waiting_bytes() > WAITING_MAX || self.moved.elapsed() > STUCK {
                 return Ending::Drop(1013, "this client reads too slowly".into());
             }
+            let gap = door.deadline().map(|at| Duration::from_millis(at.saturating_sub(now())));
             tokio::select! {
                 // Nothing is read while the conversation has not taken what was read before: the client's own connection fills up.
                 message = self.stream.next(), if door.inputs.is_empty() => {
@@ -137,6 +147,7 @@ impl Line {
                     }
                     _ => return Ending::Left,
                 },
+                () = tokio::time::sleep(gap.unwrap_or(Duration::MAX)), if gap.is_some() && door.inputs.is_empty() => door.listen(now()),
                 _ = ticks.tick() => {
                     door.tick(now());
                     if door.inputs.is_empty() && self.heard.elapsed() > SILENT {

@@ -6,16 +6,14 @@
 use serde_json::{Value, json};
 
 use super::door::{Door, Saying};
+use super::voice::Voice;
 use crate::dialect::openai_realtime::item::{Place, assistant, user_audio};
 use crate::dialect::openai_realtime::response::Status;
 use crate::dialect::openai_realtime::server::At;
 use crate::dialect::openai_realtime::session::Modality;
 use crate::engine::id::{ItemId, Ms, SpeechId, TurnId};
-use crate::media::resample::Resampler;
 use crate::session::leg::{LegEnd, LegOutput};
 
-/// Longest sound of one delta, as parts of a second: 200 ms.
-const DELTAS_A_SECOND: u32 = 5;
 /// Longest transcript that is kept for `response.done`, in bytes (chosen; the deltas carry everything).
 const WORDS_MAX: usize = 65_536;
 
@@ -115,15 +113,12 @@ impl Door {
         }
         let previous = self.items.last();
         let Some(open) = &mut self.open else { return };
-        let format = self.session.output_format;
         let at = At { response: open.id.clone(), item: item.0.clone() };
         open.saying = Some(Saying {
             speech,
             at: at.clone(),
             text: String::new(),
-            format,
-            resampler: Resampler::new(format.rate_hz(), format.rate_hz()),
-            samples_sent: 0,
+            voice: Voice::new(self.session.output_format),
         });
         let (part, sent_ms) = match open.modality {
             Modality::Audio => (json!({"type": "audio", "transcript": ""}), Some(0)),
@@ -156,24 +151,15 @@ impl Door {
     fn sound(&mut self, speech: SpeechId, samples: &[i16], rate_hz: u32) {
         let Some(open) = self.open.as_mut().filter(|open| open.modality == Modality::Audio) else { return };
         let Some(saying) = open.saying.as_mut().filter(|saying| saying.speech == speech) else { return };
-        if saying.resampler.from_hz() != rate_hz {
-            saying.resampler = Resampler::new(rate_hz, saying.format.rate_hz());
-        }
-        let mut out = Vec::new();
-        saying.resampler.push(samples, &mut out);
-        self.deltas(&out);
+        let deltas = saying.voice.push(samples, rate_hz);
+        self.deltas(&deltas);
     }
 
-    /// Sends sound of the open speech, at the client's rate.
-    fn deltas(&mut self, samples: &[i16]) {
+    /// Sends sound of the open speech.
+    fn deltas(&mut self, deltas: &[String]) {
         let Some(saying) = self.open.as_mut().and_then(|open| open.saying.as_mut()) else { return };
-        let rate = saying.format.rate_hz();
-        saying.samples_sent += samples.len() as u64;
-        // Rounded up: a client that played all of it may say so.
-        let sent_ms = (saying.samples_sent * 1_000).div_ceil(u64::from(rate));
-        self.items.sent(&saying.at.item, sent_ms);
-        let pieces = samples.chunks((rate / DELTAS_A_SECOND) as usize);
-        let frames: Vec<String> = pieces.map(|piece| self.writer.audio_delta(&saying.at, saying.format, piece)).collect();
+        self.items.sent(&saying.at.item, saying.voice.sent_ms());
+        let frames: Vec<String> = deltas.iter().map(|delta| self.writer.audio_delta(&saying.at, delta)).collect();
         for frame in frames {
             self.spoken = true;
             self.send(frame);
@@ -184,10 +170,8 @@ impl Door {
         let saying = self.open.as_mut().and_then(|open| open.saying.as_mut()).filter(|saying| saying.speech == speech);
         let Some(saying) = saying else { return };
         if end == LegEnd::Completed {
-            // The last millisecond and a half is still in the filter.
-            let mut rest = Vec::new();
-            saying.resampler.flush(&mut rest);
-            if saying.samples_sent > 0 {
+            let rest = saying.voice.finish();
+            if !rest.is_empty() {
                 self.deltas(&rest);
             }
         }
