@@ -70,7 +70,6 @@ impl Default for DriftControl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::frame::frame_len;
     use crate::media::resample::Resampler;
 
     /// Hours, in steps of 5 ms, of a microphone that writes so much at a time and a speaker that reads as much at a time by its own

@@ -48,6 +48,10 @@ impl EarEnd {
         frames
     }
 
+    /// Another microphone or speaker, or the same one opened anew: what was learnt of the way between them is void. Times, rate and
+    /// what was heard stay.
+    pub fn device_changed(&mut self) { self.vad.reset() }
+
     /// The sound between two microphone times, mono i16 at 16 kHz.
     pub fn slice(&self, from_ms: u64, to_ms: u64) -> Arc<[i16]> { self.ring.slice(from_ms, to_ms) }
 }

@@ -23,7 +23,7 @@ const MAP: &[(&str, &[&str])] = &[
     ("models", &[]),
     ("session", &["agent", "audio", "dialect", "engine", "listen", "media", "secret", "store", "stt", "tools", "tts"]),
     // The door knows a conversation by its handle; a socket's sample rate is the door's own matter.
-    ("server", &["dialect", "engine", "media::resample", "media::frame", "secret", "session::clock", "session::handle", "session::leg", "session::registry"]),
+    ("server", &["dialect", "engine", "media::resample", "media::frame", "media::pace", "secret", "session::clock", "session::handle", "session::leg", "session::registry"]),
     // Settings name the modes and hide the keys; rooms get their part handed in and never import the tree.
     ("config", &["engine::mode", "secret"]),
     // Measures the product with the product's own rooms; only commands call it.

@@ -3,6 +3,7 @@
 //! Owns one end of a ring and some counters. Called by the card's thread every period, which must not wait: nothing here
 //! allocates, locks, logs or can panic. A test counts allocations, another reads this file for words that wait.
 
+use crate::media::level::sample_from_f32;
 use cpal::{FromSample, Sample};
 use ringbuf::traits::{Consumer, Producer};
 use ringbuf::{HeapCons, HeapProd};
@@ -29,14 +30,14 @@ impl Taker {
         Self { channels: usize::from(channels.max(1)), ring, counts }
     }
 
-    /// Takes one buffer. What is no number is silence.
+    /// Takes one buffer. What is no number, or infinite, is silence; a last incomplete group is left out.
     pub fn take<T: Copy>(&mut self, data: &[T])
     where
-        i16: FromSample<T>,
+        f32: FromSample<T>,
     {
         let mut lost = 0u64;
         for group in data.chunks_exact(self.channels) {
-            let sum: i32 = group.iter().map(|s| i32::from(i16::from_sample(*s))).sum();
+            let sum: i32 = group.iter().map(|s| i32::from(sample_from_f32(f32::from_sample(*s)))).sum();
             lost += u64::from(self.ring.try_push((sum / self.channels as i32) as i16).is_err());
         }
         self.counts.lost.fetch_add(lost, Ordering::Relaxed);

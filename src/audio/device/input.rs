@@ -197,7 +197,7 @@ fn build(device: &Device, config: StreamConfig, format: SampleFormat, taker: Tak
 fn build_as<T>(device: &Device, config: StreamConfig, mut taker: Taker, report: mpsc::Sender<StreamTrouble>) -> Result<cpal::Stream, AudioError>
 where
     T: SizedSample,
-    i16: FromSample<T>,
+    f32: FromSample<T>,
 {
     let take = move |data: &[T], _: &cpal::InputCallbackInfo| taker.take(data);
     let limit = Some(Duration::from_secs(5));

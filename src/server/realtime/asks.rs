@@ -82,6 +82,10 @@ impl Door {
         for piece in self.ear.hear(now, bytes, param)? {
             self.tell(LegInput::Audio(piece));
         }
+        if let Some(message) = self.ear.wrong_rate() {
+            self.refuse(&BadEvent::at("input_audio_wrong_rate", param, message.clone()));
+            self.notice("input_audio_wrong_rate", message);
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use crate::dialect::openai_realtime::audio::Format;
 use crate::dialect::openai_realtime::error::BadEvent;
 use crate::engine::id::Ms;
+use crate::media::pace::Pace;
 use crate::media::resample::Resampler;
 
 /// What the conversation listens at.
@@ -21,29 +22,37 @@ pub(super) struct Ear {
     uncommitted_ms: u64,
     ahead_ms: u64,
     at: Ms,
+    /// It was told that sound runs too far ahead, and that still holds.
+    told_ahead: bool,
+    pace: Pace,
+    /// A sentence about sound that has another rate than it was declared with.
+    wrong_rate: Option<String>,
 }
 
 impl Ear {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), uncommitted_ms: 0, ahead_ms: 0, at: 0 }
+        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), uncommitted_ms: 0, ahead_ms: 0, at: 0, told_ahead: false, pace: Pace::new(format.rate_hz()), wrong_rate: None }
     }
 
     /// Another format from here on.
     pub(super) fn retune(&mut self, format: Format) {
         self.format = format;
         self.resampler = Resampler::new(format.rate_hz(), EAR_HZ);
+        self.pace = Pace::new(format.rate_hz());
     }
 
     /// Takes the bytes of the field `param` and answers with mono pieces at 16 kHz, each at most a second.
     ///
     /// # Errors
-    /// Half a sample, or sound that runs too far ahead; nothing of it is heard then.
+    /// Half a sample, or sound that runs too far ahead; nothing of it is heard then. A flood is told once, until it is taken again.
     pub(super) fn hear(&mut self, now: Ms, bytes: &[u8], param: &str) -> Result<Vec<Vec<i16>>, BadEvent> {
         let samples = self.format.decode(bytes, param)?;
         let ms = samples.len() as u64 * 1_000 / u64::from(self.format.rate_hz());
         self.ahead_ms = self.ahead_ms.saturating_sub(now.saturating_sub(self.at));
         self.at = now;
+        self.judge_pace(now, samples.len());
         if self.ahead_ms + ms > AHEAD_MAX_MS {
+            if std::mem::replace(&mut self.told_ahead, true) { return Ok(Vec::new()) }
             let message = format!(
                 "This would be {} s of uncommitted audio ahead of real time, the most is {} s. It was not taken.",
                 (self.ahead_ms + ms) / 1_000,
@@ -51,12 +60,24 @@ impl Ear {
             );
             return Err(BadEvent::at("input_audio_too_far_ahead", param, message));
         }
+        // While a flood goes on, a piece fits now and then; it is over when a good part of the minute is free again.
+        self.told_ahead &= self.ahead_ms > AHEAD_MAX_MS / 2;
         self.ahead_ms += ms;
         self.uncommitted_ms += ms;
         let mut out = Vec::with_capacity(samples.len());
         self.resampler.push(&samples, &mut out);
         Ok(out.chunks(PIECE).map(<[i16]>::to_vec).collect())
     }
+
+    fn judge_pace(&mut self, now: Ms, samples: usize) {
+        let Some(wrong) = self.pace.took(now, samples) else { return };
+        let declared = self.format.rate_hz();
+        let seems = wrong.rate_hz.map_or_else(|| format!("{:.0} % of real time", wrong.ratio * 100.0), |hz| format!("like {hz} Hz"));
+        self.wrong_rate = Some(format!("The sound was declared as {declared} Hz and comes {seems}: words are not understood at a wrong rate."));
+    }
+
+    /// A sentence, once, when live sound does not come at the rate it was declared with.
+    pub(super) fn wrong_rate(&mut self) -> Option<String> { self.wrong_rate.take() }
 
     /// The conversation made a turn by itself of what was there.
     pub(super) fn turned(&mut self) { self.uncommitted_ms = 0; }
@@ -84,5 +105,6 @@ impl Ear {
     pub(super) fn clear(&mut self) {
         self.uncommitted_ms = 0;
         self.ahead_ms = 0;
+        self.told_ahead = false;
     }
 }
