@@ -38,7 +38,11 @@ enum Command {
         command: cli::sessions::SessionsCommand,
     },
     /// List microphones and speakers
-    Devices,
+    Devices {
+        /// For another voxgate: a line each, tabs between
+        #[arg(long, hide = true)]
+        raw: bool,
+    },
     /// Say what is missing and the command that mends it
     Doctor(AgentArgs),
     /// Check the configuration, or print an example
@@ -102,7 +106,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             cli::models::run(command, &dir).map_err(Trouble::failed)
         }
         Command::Sessions { command } => Ok(cli::sessions::run(command, &Place::find(file, &flags)?.home)),
-        Command::Devices => Ok(cli::devices::run()),
+        Command::Devices { raw } => Ok(cli::devices::run(raw)),
         Command::Doctor(args) => {
             flags.extend(agent_flags(&args));
             let place = Place::find(file, &flags)?;

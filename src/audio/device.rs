@@ -1,12 +1,20 @@
 //! Sound cards, by cpal: PulseAudio (or PipeWire's, which speaks it) where it answers, else the system's own.
 //!
 //! Owns the streams and their threads. Called by `talk` and `devices`. In the sound system's callback nothing is allocated,
-//! locked or awaited: it copies between the card and a lock-free ring, and a small thread does the rest.
+//! locked or awaited: it copies between the card and a lock-free ring, and a small thread does the rest. A device that vanishes,
+//! stalls or is no longer the default is replaced ([`KeptInput`], [`KeptOutput`]); one stream is one device.
 
+mod callback;
 mod input;
+mod keeper;
+mod keeping;
+mod kept;
 mod output;
+mod wish;
 
+pub use callback::{Giver, Heard, Played, Taker};
 pub use input::{InputStream, open_input};
+pub use kept::{DeviceNews, KeptInput, KeptOutput};
 pub use output::{OutputStream, open_output};
 
 use super::AudioError;
@@ -29,7 +37,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn what(self) -> &'static str {
+    /// "microphone" or "speaker".
+    pub fn what(self) -> &'static str {
         match self {
             Self::Input => "microphone",
             Self::Output => "speaker",
@@ -134,30 +143,58 @@ fn rates(device: &Device, kind: Kind) -> (u32, u32) {
     if low > high { (0, 0) } else { (low, high) }
 }
 
-/// The device of a name (the system's id, then the exact name, then a part of the name, whatever its case), or the default.
+fn is_pulse(host: &Host) -> bool {
+    host.id().name() == "PulseAudio"
+}
+
+/// Asking this machine's sound system writes nothing on stderr. ALSA's plugins complain there of every card they do not find.
+pub fn is_quiet() -> bool {
+    !cfg!(target_os = "linux") || is_pulse(&host())
+}
+
+/// Which of these (id, name) a person means: by the id, else by the whole name, else by a part of either, whatever its case. Of
+/// several by a part, one that is no speaker's monitor. `Ok(None)`: none of them.
+///
+/// # Errors
+/// Several could be meant: their places.
+fn chosen(known: &[(String, String)], wanted: &str) -> Result<Option<usize>, Vec<usize>> {
+    let places = |fits: &dyn Fn(&(String, String)) -> bool| known.iter().enumerate().filter(|(_, d)| fits(d)).map(|(i, _)| i).collect::<Vec<_>>();
+    let lower = wanted.to_lowercase();
+    let part = |d: &(String, String)| d.0.to_lowercase().contains(&lower) || d.1.to_lowercase().contains(&lower);
+    let ways = [
+        places(&|d| d.0 == wanted), places(&|d| d.1 == wanted), places(&|d| d.0.to_lowercase() == lower || d.1.to_lowercase() == lower),
+        places(&|d| part(d) && !d.0.ends_with(".monitor")), places(&part),
+    ];
+    match ways.into_iter().find(|found| !found.is_empty()) {
+        None => Ok(None),
+        Some(one) if one.len() == 1 => Ok(Some(one[0])),
+        Some(several) => Err(several),
+    }
+}
+
+/// The device of a name, or the default.
 fn find(kind: Kind, name: Option<&str>) -> Result<Device, AudioError> {
     let host = host();
+    // Without a name nothing is listed unless it has to be told: listing is slow and loud on some systems.
+    if let (None, Some(device)) = (name, default_device(&host, kind)) {
+        return Ok(device);
+    }
     let all = devices(&host, kind);
-    let found = match name {
-        None => default_device(&host, kind),
-        Some(name) => {
-            let lower = name.to_lowercase();
-            let id = all.iter().position(|d| id_of(d) == name);
-            let exact = || all.iter().position(|d| name_of(d) == name);
-            let part = || all.iter().position(|d| name_of(d).to_lowercase().contains(&lower));
-            id.or_else(exact).or_else(part).map(|i| all[i].clone())
+    let known: Vec<(String, String)> = all.iter().map(|d| (id_of(d), name_of(d))).collect();
+    let told = |places: &[usize]| places.iter().map(|i| format!("{} ({})", known[*i].0, known[*i].1)).collect::<Vec<_>>().join(", ");
+    match name.map_or(Ok(None), |name| chosen(&known, name)) {
+        Ok(Some(at)) => Ok(all[at].clone()),
+        Err(several) => Err(AudioError::Ambiguous { what: kind.what(), name: name.unwrap_or_default().to_owned(), candidates: told(&several) }),
+        Ok(None) => {
+            let (system, everything) = (host.id().name(), told(&(0..known.len()).collect::<Vec<_>>()));
+            Err(AudioError::NoDevice {
+                what: kind.what(),
+                looked_for: name.map_or_else(|| format!("the default one of {system}"), |n| format!("{n:?} in {system}")),
+                known: if everything.is_empty() { "; there is none".into() } else { format!("; there is {everything}") },
+                instead: kind.instead(),
+            })
         }
-    };
-    found.ok_or_else(|| {
-        let system = host.id().name();
-        let names: Vec<String> = all.iter().map(|d| format!("{} ({})", id_of(d), name_of(d))).collect();
-        AudioError::NoDevice {
-            what: kind.what(),
-            looked_for: name.map_or_else(|| format!("the default one of {system}"), |n| format!("{n:?} in {system}")),
-            known: if names.is_empty() { "; there is none".into() } else { format!("; there is {}", names.join(", ")) },
-            instead: kind.instead(),
-        }
-    })
+    }
 }
 
 /// How a device is opened: its own rate and channels, its own format, periods of [`PERIOD_MS`] where it lets us choose.
@@ -202,13 +239,39 @@ fn on_thread<T: Send + 'static>(
 ) -> Result<(T, std::thread::JoinHandle<()>), AudioError> {
     let (tell, outcome) = mpsc::sync_channel(1);
     let failed = |reason: String| AudioError::DoesNotOpen { what: "sound thread", name: name.to_owned(), reason };
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        run(&|result| {
-            let _ = tell.send(result);
-        });
-    }).map_err(|e| failed(e.to_string()))?;
+    let run = move || run(&|result| {
+        let _ = tell.send(result);
+    });
+    let thread = thread(name, run)?;
     match outcome.recv() {
         Ok(result) => result.map(|opened| (opened, thread)),
         Err(_) => Err(failed("it ended before the device was open".into())),
+    }
+}
+
+/// A thread of this name.
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<std::thread::JoinHandle<()>, AudioError> {
+    let failed = |e: std::io::Error| AudioError::DoesNotOpen { what: "sound thread", name: name.to_owned(), reason: e.to_string() };
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_device_or_the_candidates_are_told() {
+        let known: Vec<(String, String)> = [
+            ("alsa.usb-0d8c", "USB Headset Mono"), ("alsa.pci-0", "Built-in Audio Stereo"), ("alsa.pci-0.monitor", "Monitor of Built-in Audio Stereo"),
+            ("usb", "Webcam"), ("alsa.usb-1111", "USB Headset Mono"),
+        ].map(|(id, name)| (id.to_string(), name.to_string())).to_vec();
+        let chosen = |wanted| chosen(&known, wanted);
+        assert_eq!(chosen("usb"), Ok(Some(3)), "an id is meant before any part");
+        assert_eq!(chosen("built-IN"), Ok(Some(1)), "a monitor is not meant");
+        assert_eq!(chosen("monitor of"), Ok(Some(2)), "unless it is");
+        assert_eq!(chosen("usb headset mono"), Err(vec![0, 4]));
+        assert_eq!(chosen("alsa"), Err(vec![0, 1, 4]));
+        assert_eq!(chosen("webCAM"), Ok(Some(3)));
+        assert_eq!(chosen("pink"), Ok(None));
     }
 }

@@ -50,6 +50,16 @@ pub enum AudioError {
         /// The option that takes a file.
         instead: &'static str,
     },
+    /// Several devices could be meant.
+    #[error("the {what} {name:?} could be any of {candidates}; name one of them by more of its name, or by the word before the bracket")]
+    Ambiguous {
+        /// "microphone" or "speaker".
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// Those that fit, each with its id and name.
+        candidates: String,
+    },
     /// A device that is there and does not open.
     #[error("the {what} {name:?} does not open ({}). `voxgate devices` lists what there is; --mic FILE.wav and --speaker FILE.wav work without one", reason.trim_end_matches('.'))]
     DoesNotOpen {

@@ -22,7 +22,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::setup::{Place, Trouble, told_to_stop};
 use super::talk::{EventsFile, FileEnds, PaceArg, TalkArgs, cards};
-use crate::media::frame::{FRAME_MS, frame_len, samples_in};
+use crate::media::frame::{EAR_HZ, FRAME_MS, frame_len, samples_in};
 use crate::secret::Secret;
 use crate::session::card::Card;
 use crate::session::file::FileDevice;
@@ -43,8 +43,6 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// Tries after which a talk with files gives up; one with devices goes on until it is told to stop.
 const TRIES_OF_FILES: u32 = 10;
-/// Sound that a speaker is given ahead.
-const SPEAKER_FILL_MS: u64 = 80;
 /// After a file's end, quiet that ends the talk, and the most that is waited for it.
 const QUIET_MS: u64 = 1_500;
 /// See [`QUIET_MS`].
@@ -126,14 +124,18 @@ impl Ends {
     fn rates(&self) -> (u32, u32) {
         match self {
             Self::Files { files, .. } => (files.rate_hz(), files.rate_hz()),
-            Self::Card(card) => (card.mic.rate_hz(), card.speaker.rate_hz()),
+            Self::Card(card) => (EAR_HZ, card.speaker.rate_hz()),
         }
     }
 
     /// The next 20 ms of the microphone, in its own time. Safe to drop and ask again.
     async fn next_frame(&mut self) -> Vec<i16> {
         match self {
-            Self::Card(card) => card.mic.next_frame().await,
+            Self::Card(card) => {
+                let sound = card.mic.next_frame().await;
+                card.heard(sound.len());
+                sound
+            }
             Self::Files { files, ms, clock } => {
                 clock.tick().await;
                 let rate = files.rate_hz();
@@ -155,12 +157,15 @@ impl Ends {
                 files.speaker(&sound)
             }
             Self::Card(card) => {
-                while card.speaker.fill_ms() < SPEAKER_FILL_MS {
+                card.passed(FRAME_MS);
+                while card.is_due() {
                     sound.clear();
                     headset.pull(frame_len(card.speaker.rate_hz()), &mut sound);
-                    if card.speaker.write(&sound) < sound.len() { break }
+                    card.speaker.write(&sound);
                 }
-                if let Some(trouble) = card.mic.trouble().or_else(|| card.speaker.trouble()) { eprintln!("voxgate: {trouble}") }
+                while let Some(news) = card.mic.news().or_else(|| card.speaker.news()) {
+                    if !news.message.is_empty() { eprintln!("voxgate: {}", news.message) }
+                }
                 Ok(())
             }
         }

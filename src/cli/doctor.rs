@@ -66,8 +66,15 @@ async fn agent(place: &Place) -> Result<String, String> {
 
 #[cfg(feature = "devices")]
 fn devices() -> Result<String, String> {
-    let (system, devices) = crate::audio::device::list().map_err(|e| format!("{e}; the page in a browser, and `talk --mic FILE.wav`, work without"))?;
-    Ok(format!("{system}, {} devices", devices.len()))
+    use crate::audio::device::Kind;
+    let without = "the page in a browser, and `talk --mic FILE.wav`, work without";
+    let (system, devices) = super::devices::listed().map_err(|e| format!("{e}; {without}"))?;
+    let usual = |kind| devices.iter().find(|d| d.kind == kind && d.default).or_else(|| devices.iter().find(|d| d.kind == kind)).map(|d| d.name.clone());
+    match (usual(Kind::Input), usual(Kind::Output)) {
+        (Some(mic), Some(speaker)) => Ok(format!("{system}, {} devices; microphone {mic}, speaker {speaker}", devices.len())),
+        // Not missing: voxgate is whole without.
+        (mic, _) => Ok(format!("{system} has no {}; {without}", if mic.is_none() { "microphone" } else { "speaker" })),
+    }
 }
 
 #[cfg(not(feature = "devices"))]

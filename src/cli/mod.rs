@@ -7,6 +7,7 @@ pub mod devices;
 pub mod doctor;
 pub mod link;
 pub mod eval;
+pub mod meter;
 pub mod models;
 pub mod serve;
 pub mod sessions;

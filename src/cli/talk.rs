@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum};
 
+use super::meter::Meter;
 use super::serve::Gateway;
 use super::setup::{Place, Trouble, told_to_stop};
 use crate::audio::wav_file::{MicFile, SpeakerFile};
 use crate::eval::loudspeaker::{Acoustics, Between};
-use crate::session::driver::Driver;
+use crate::session::card::Card;
+use crate::session::driver::{Driver, FrameSink};
 use crate::session::file::{FileDevice, FileRun, Pace};
 use crate::session::registry::Which;
 
@@ -75,17 +77,23 @@ pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
         return super::connect::run(&place, &args, to).await;
     }
     let files = FileEnds::open(&args)?;
+    // Before anything is loaded or written down: a machine without a device is told at once, and leaves no empty conversation.
+    let card = match files { None => Some(cards(&args).await?), Some(_) => None };
     let gateway = Gateway::start(&place, "talk").await?;
     eprintln!("voxgate: the chat of this conversation is at {}", gateway.opened.page);
     let (driver, handle) = gateway.hub.make(if args.new { Which::New } else { Which::Last }).map_err(Trouble::failed)?;
-    let (driver, events) = with_events(driver, args.events.as_deref())?;
-    let held = match files {
-        Some(files) => run_files(driver, files, &args).await,
-        None => {
-            let card = cards(&args).await?;
+    let (sink, events) = events_file(args.events.as_deref())?;
+    let (meter, sink) = if card.is_some() { Meter::on_terminal(sink) } else { (None, sink) };
+    let driver = match sink { Some(sink) => driver.with_sink(sink), None => driver };
+    let held = match (files, card) {
+        (Some(files), _) => run_files(driver, files, &args).await,
+        (None, None) => Ok(()),
+        (None, Some(card)) => {
             eprintln!("voxgate: speak; \"what can I say\" lists the commands; Ctrl-C ends");
+            let card = match &meter { Some(meter) => meter.listening(card), None => card };
             tokio::select! {
                 () = driver.run_card(card) => {}
+                () = Meter::draw(meter) => {}
                 () = async { told_to_stop().await; handle.close("the person at the microphone has left").await; std::future::pending::<()>().await } => {}
             }
             Ok(())
@@ -154,19 +162,20 @@ async fn run_files(driver: Driver, mut files: FileEnds, args: &TalkArgs) -> Resu
 
 /// The devices that the arguments name, open.
 #[cfg(feature = "devices")]
-pub(super) async fn cards(args: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
-    use crate::audio::device;
+pub(super) async fn cards(args: &TalkArgs) -> Result<Card, Trouble> {
+    use crate::audio::device::{KeptInput, KeptOutput};
+    use crate::session::card::{CardMic, CardSpeaker};
     let (mic, speaker) = (args.mic.clone(), args.speaker.clone());
     tokio::task::spawn_blocking(move || {
-        let mic = device::open_input(mic.as_deref()).map_err(Trouble::failed)?;
-        let speaker = device::open_output(speaker.as_deref()).map_err(Trouble::failed)?;
+        let mic = KeptInput::open(mic.as_deref()).map_err(Trouble::failed)?;
+        let speaker = KeptOutput::open(speaker.as_deref()).map_err(Trouble::failed)?;
         eprintln!("voxgate: microphone {}, speaker {}", mic.name(), speaker.name());
-        Ok(crate::session::card::Card { mic: Box::new(mic), speaker: Box::new(speaker) })
+        Ok(Card::new(Box::new(CardMic::new(mic)), Box::new(CardSpeaker::new(speaker))))
     }).await.map_err(Trouble::failed)?
 }
 
 #[cfg(not(feature = "devices"))]
-pub(super) async fn cards(_: &TalkArgs) -> Result<crate::session::card::Card, Trouble> {
+pub(super) async fn cards(_: &TalkArgs) -> Result<Card, Trouble> {
     Err(Trouble::failed("this build has no sound devices; use --mic FILE.wav and --speaker FILE.wav"))
 }
 
@@ -203,9 +212,9 @@ fn write_line(writer: &Mutex<(BufWriter<File>, Option<std::io::Error>)>, line: &
     }
 }
 
-fn with_events(driver: Driver, path: Option<&Path>) -> Result<(Driver, Option<EventsFile>), Trouble> {
-    let Some(path) = path else { return Ok((driver, None)) };
+fn events_file(path: Option<&Path>) -> Result<(Option<FrameSink>, Option<EventsFile>), Trouble> {
+    let Some(path) = path else { return Ok((None, None)) };
     let ours = EventsFile::create(path)?;
     let writer = ours.writer.clone();
-    Ok((driver.with_sink(Box::new(move |line: &str| write_line(&writer, line))), Some(ours)))
+    Ok((Some(Box::new(move |line: &str| write_line(&writer, line))), Some(ours)))
 }

@@ -6,6 +6,7 @@
 pub mod canceller;
 #[cfg(feature = "voice")]
 mod log_mel;
+mod levelling;
 pub mod ring;
 #[cfg(feature = "voice")]
 pub mod silero;

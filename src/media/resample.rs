@@ -13,6 +13,10 @@ const CUTOFF: f64 = 0.450;
 const BETA: f64 = 8.0;
 /// Rate pairs with more phases than this are interpolated between stored phases, which bounds the table.
 const MAX_PHASES: usize = 1024;
+/// Parts of an output's time in an adjustable resampler: one is a millionth of the ratio.
+const FINE: u64 = 1_000_000;
+/// The most that a ratio can be trimmed by, in millionths. 1 % is a sixth of a semitone.
+pub const TRIM_MAX_PPM: i32 = 10_000;
 
 /// Converts mono i16 from one integer rate to another, 8 to 96 kHz.
 pub struct Resampler {
@@ -21,6 +25,8 @@ pub struct Resampler {
     /// Outputs per `down` inputs, in lowest terms.
     up: u64,
     down: u64,
+    /// What an output moves the time by: `down`, or a little more or less.
+    step: u64,
     /// Stored phases of `taps` coefficients each, plus one closing phase for interpolation.
     table: Vec<f32>,
     phases: usize,
@@ -39,12 +45,29 @@ impl Resampler {
         let common = gcd(from, to);
         let (up, down) = (to / common, from / common);
         let mut this = Self {
-            from_hz, to_hz, up, down, table: Vec::new(), phases: 0, taps: 0, history: Vec::new(), head: 0, next: 0,
+            from_hz, to_hz, up, down, step: down, table: Vec::new(), phases: 0, taps: 0, history: Vec::new(), head: 0, next: 0,
         };
         if up != down {
             this.design();
         }
         this
+    }
+
+    /// One whose ratio can be changed while it runs, by [`Self::trim`]: for two clocks that are not the same.
+    pub fn adjustable(from_hz: u32, to_hz: u32) -> Self {
+        let mut this = Self::new(from_hz, to_hz);
+        (this.up, this.down, this.step) = (this.up * FINE, this.down * FINE, this.down * FINE);
+        this.design();
+        this
+    }
+
+    /// From now on gives this many more outputs in a million (fewer when negative). Nothing jumps: the phase goes on. Of no
+    /// effect unless made by [`Self::adjustable`]; held to [`TRIM_MAX_PPM`].
+    pub fn trim(&mut self, ppm: i32) {
+        if self.down.is_multiple_of(FINE) {
+            let ppm = i64::from(ppm.clamp(-TRIM_MAX_PPM, TRIM_MAX_PPM));
+            self.step = self.down / FINE * FINE.saturating_add_signed(-ppm);
+        }
     }
 
     /// The rate of the input, in Hz.
@@ -99,7 +122,7 @@ impl Resampler {
         while self.next < self.up {
             let y = self.output(self.next);
             out.push(super::level::round_to_i16(y));
-            self.next += self.down;
+            self.next += self.step;
         }
         self.next -= self.up;
     }
@@ -269,6 +292,26 @@ mod tests {
         assert_eq!(whole, parts);
         r.flush(&mut parts);
         assert!(parts.len() > whole.len());
+    }
+
+    #[test]
+    fn a_trimmed_ratio_gives_that_many_more_and_stays_clean() {
+        for (from, to) in [(48_000, 48_000), (48_000, 44_100), (16_000, 48_000)] {
+            for ppm in [-1_000, -200, 0, 200, 1_000] {
+                let mut r = Resampler::adjustable(from, to);
+                r.trim(ppm);
+                let mut out = Vec::new();
+                tone(1000.0, from, 4.0).chunks(from as usize / 50).for_each(|chunk| r.push(chunk, &mut out));
+                let wanted = f64::from(to) * 4.0 * (1.0 + f64::from(ppm) / 1e6);
+                assert!((out.len() as f64 - wanted).abs() < 2.0, "{from}->{to} {ppm}: {} for {wanted}", out.len());
+                let steady = &out[to as usize / 20..];
+                assert!((frequency(steady, to) - 1000.0 * (1.0 - f64::from(ppm) / 1e6)).abs() < 0.1, "{from}->{to} {ppm}");
+                assert!((rms_dbfs(steady) - rms_dbfs(&tone(1000.0, from, 1.0))).abs() < 0.1, "{from}->{to} {ppm}");
+            }
+        }
+        let mut fixed = Resampler::new(16_000, 8_000);
+        fixed.trim(9_000);
+        assert_eq!(fixed.step, fixed.down);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::card::Card;
+use super::card::{Card, CardNews};
 use super::clock::{Clock, Stopwatch};
 use super::cost::Meter;
 use super::ear::{EarEnd, Framed};
@@ -34,7 +34,7 @@ use crate::engine::readback::HINTS_MAX;
 use crate::engine::session::Engine;
 use crate::engine::tool::{ToolCall, ToolOutcome};
 use crate::engine::turn::Frame;
-use crate::media::frame::EAR_FRAME;
+use crate::media::frame::{EAR_FRAME, EAR_HZ};
 use crate::store::ids;
 use crate::stt::{Job, Order, SttError};
 use crate::tools::ToolRunner;
@@ -48,8 +48,6 @@ const TICK: Duration = Duration::from_millis(20);
 const MISSING_SOUND: Duration = Duration::from_millis(160);
 /// A tool holds a file's clock this long; one that takes longer runs beside the conversation.
 const TOOL_HOLD: Duration = Duration::from_millis(250);
-/// Sound that a speaker is given ahead: less tears, more delays a barge-in.
-const SPEAKER_FILL_MS: u64 = 80;
 /// The level of the microphone is shown this often, in frames.
 const LEVEL_EVERY: u32 = 5;
 
@@ -153,6 +151,7 @@ pub struct Driver {
     port: Option<Port>,
     device: Option<String>,
     card: Option<Card>,
+    card_seen: Stopwatch,
     mirrors: Mirrors,
     tickets: HashMap<Ticket, oneshot::Sender<Result<Done, Declined>>>,
     next_ticket: u64,
@@ -177,7 +176,7 @@ impl Driver {
         let (results_in, results) = mpsc::channel(RESULTS_MAX);
         Self {
             id: id.to_string(), engine, clock: Clock::wall(), mouth: MouthEnd::new(), results, commands, parts, runner, journal, written: true, ear: None, results_in,
-            tasks: JoinSet::new(), step: None, port: None, device: None, card: None, mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
+            tasks: JoinSet::new(), step: None, port: None, device: None, card: None, card_seen: Stopwatch::start(), mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
             outstanding: Outstanding::default(), meter: Meter::of(id), overload: Overload::default(), deadline: None, sink: None, frames: 0, ear_hz: 16_000, failed: None, closing: false, recorder: Recorder::Off, attached,
         }
     }
@@ -219,7 +218,7 @@ impl Driver {
                 command = self.commands.recv() => match command { Some(command) => self.command(command), None => break },
                 Some(deed) = self.results.recv() => self.deed(deed),
                 message = Self::from_port(&mut self.port) => self.leg_input(message),
-                sound = Self::from_card(&mut self.card) => self.sound_in(&sound),
+                sound = Self::from_card(&mut self.card) => self.card_heard(&sound),
                 _ = tick.tick(), if self.port.is_some() || self.card.is_some() => self.tick(),
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => self.input(Input::Tick),
             }
@@ -244,27 +243,57 @@ impl Driver {
 
     /// Holds the conversation over this machine's microphone and speaker, until it is closed.
     pub async fn run_card(mut self, card: Card) {
-        self.attach_device("the microphone of this machine", card.mic.rate_hz(), card.speaker.rate_hz(), true);
+        self.attach_device("the microphone of this machine", EAR_HZ, card.speaker.rate_hz(), true);
         self.card = Some(card);
         self.run().await;
     }
 
-    /// Keeps the speaker fed, and says what happens to the devices.
+    /// The microphone gave something: what the speaker plays in the same time is pulled first, on the same clock.
+    fn card_heard(&mut self, sound: &[i16]) {
+        while let Some(news) = self.card.as_mut().and_then(|card| card.mic.news()) { self.card_news(news) }
+        if let Some(card) = &mut self.card { card.heard(sound.len()) }
+        self.feed_card();
+        self.sound_in(sound);
+    }
+
+    /// Time goes by for the card, 20 ms or somewhat more.
+    fn card_tick(&mut self) {
+        while let Some(news) = self.card.as_mut().and_then(|card| card.speaker.news()) { self.card_news(news) }
+        let Some(card) = &mut self.card else { return };
+        let passed_ms = self.card_seen.elapsed().as_millis() as u64;
+        if passed_ms > 0 {
+            card.passed(passed_ms);
+            self.card_seen = Stopwatch::start();
+        }
+        let missing = card.is_missing();
+        self.feed_card();
+        // A turn does not hang because its microphone went away in the middle.
+        if missing && self.engine.hears_somebody() {
+            self.sound_in(&[0; EAR_FRAME]);
+        }
+    }
+
+    /// Keeps the speaker fed.
     fn feed_card(&mut self) {
         let Some(card) = &mut self.card else { return };
-        let trouble = card.mic.trouble().or_else(|| card.speaker.trouble());
-        let mut sound = Vec::new();
-        while card.speaker.fill_ms() < SPEAKER_FILL_MS {
+        let n = crate::media::frame::frame_len(card.speaker.rate_hz());
+        let mut sound = Vec::with_capacity(n);
+        while card.is_due() {
             sound.clear();
             let rate_hz = card.speaker.rate_hz();
-            self.mouth.pull(crate::media::frame::frame_len(rate_hz), &mut sound);
+            self.mouth.pull(n, &mut sound);
             if let Some(ear) = &mut self.ear { ear.reference(&sound, rate_hz) }
-            if card.speaker.write(&sound) < sound.len() {
-                break;
-            }
+            card.speaker.write(&sound);
         }
-        if let Some(message) = trouble {
-            self.input(Input::Notice { code: "device".into(), message });
+    }
+
+    /// Says what happened to a device; the ear is told of another one.
+    fn card_news(&mut self, news: CardNews) {
+        if let (true, Some(ear)) = (news.changed, &mut self.ear) {
+            ear.device_changed();
+        }
+        if !news.message.is_empty() {
+            self.input(Input::Notice { code: "device".into(), message: news.message });
         }
     }
 
@@ -602,7 +631,7 @@ impl Driver {
     }
 
     fn tick(&mut self) {
-        self.feed_card();
+        self.card_tick();
         self.record(&[]);
         let missing = self.port.as_ref().is_some_and(|p| p.spec.hears && p.last_sound.elapsed() > MISSING_SOUND);
         if missing && self.engine.hears_somebody() {

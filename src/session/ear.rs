@@ -65,21 +65,14 @@ impl EarEnd {
 
     /// Tells what is played just now, mono at any rate: call it before [`EarEnd::push`] of the same time.
     pub fn reference(&mut self, samples: &[i16], rate_hz: u32) {
-        if self.cleaning.as_ref().is_some_and(|c| c.far.from_hz() != rate_hz) {
-            self.device_changed(rate_hz);
-        }
         let Some(Cleaner { canceller, far, played, .. }) = &mut self.cleaning else { return };
+        if far.from_hz() != rate_hz {
+            canceller.reset();
+            *far = Resampler::new(rate_hz, 16_000);
+        }
         played.clear();
         far.push(samples, played);
         canceller.reference(played);
-    }
-
-    /// The loudspeaker (at this rate) or the microphone is another one now: the canceller learns anew.
-    pub fn device_changed(&mut self, speaker_hz: u32) {
-        if let Some(cleaner) = &mut self.cleaning {
-            cleaner.canceller.reset();
-            cleaner.far = Resampler::new(speaker_hz, 16_000);
-        }
     }
 
     /// Takes sound at the ear's rate; answers what each whole frame was.
@@ -106,6 +99,16 @@ impl EarEnd {
         }
         self.waiting.drain(..whole);
         frames
+    }
+
+    /// Another microphone or speaker, or the same one opened anew: what was learnt of the way between them is void. Times, rate and
+    /// what was heard stay.
+    pub fn device_changed(&mut self) {
+        self.vad.reset();
+        if let Some(cleaner) = &mut self.cleaning {
+            cleaner.canceller.reset();
+            cleaner.far = Resampler::new(cleaner.far.from_hz(), 16_000);
+        }
     }
 
     /// The sound between two microphone times, mono i16 at 16 kHz.

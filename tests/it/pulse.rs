@@ -44,3 +44,16 @@ pub fn start(dir: &Path) -> Daemon {
 
 /// What `PULSE_SERVER` has to be for it.
 pub fn server(dir: &Path) -> String { format!("unix:{}", dir.join("pulse.sock").display()) }
+
+/// `pactl` with these arguments; what it says.
+pub fn pactl(dir: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("pactl").args(arguments).env("PULSE_SERVER", server(dir)).output().expect("pactl (apt-get install pulseaudio-utils)");
+    assert!(output.status.success(), "pactl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+/// Plays a file into a sink, to its end.
+pub async fn play(dir: &Path, sink: &str, file: &Path) {
+    let status = tokio::process::Command::new("paplay").args(["-d", sink]).arg(file).env("PULSE_SERVER", server(dir)).status().await;
+    assert!(status.expect("paplay (apt-get install pulseaudio-utils)").success());
+}

@@ -2,13 +2,14 @@
 //!
 //! Owns the capture stream, its thread and the frames that wait. Never holds more than a second: the oldest frame goes first.
 
-use super::{Kind, StreamTrouble, choose, does_not_open, find, name_of, on_thread, reporter};
+use super::callback::{Heard, Taker};
+use super::{Kind, StreamTrouble, choose, does_not_open, find, id_of, name_of, on_thread, reporter};
 use crate::audio::AudioError;
 use crate::media::frame::frame_len;
 use cpal::traits::{DeviceTrait, StreamTrait};
-use cpal::{Device, FromSample, Sample, SampleFormat, SizedSample, StreamConfig};
-use ringbuf::traits::{Consumer, Producer, Split};
-use ringbuf::{HeapCons, HeapProd, HeapRb};
+use cpal::{Device, FromSample, SampleFormat, SizedSample, StreamConfig};
+use ringbuf::traits::{Consumer, Split};
+use ringbuf::{HeapCons, HeapRb};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,7 @@ const STALLED_TICKS: u32 = 200;
 /// An open microphone. Closes when dropped.
 pub struct InputStream {
     rate_hz: u32,
+    id: String,
     name: String,
     shared: Arc<Shared>,
     trouble: mpsc::Receiver<StreamTrouble>,
@@ -37,6 +39,7 @@ struct Shared {
     frames: Mutex<VecDeque<Vec<i16>>>,
     arrived: Notify,
     dropped: AtomicU64,
+    heard: Arc<Heard>,
     closed: AtomicBool,
 }
 
@@ -49,31 +52,37 @@ pub fn open_input(name: Option<&str>) -> Result<InputStream, AudioError> {
     let shared = Arc::new(Shared::default());
     let (report, trouble) = mpsc::channel(16);
     let for_thread = shared.clone();
-    let ((rate_hz, name), thread) = on_thread("voxgate-mic", move |tell| {
+    let ((rate_hz, id, name), thread) = on_thread("voxgate-mic", move |tell| {
         let opened = find(Kind::Input, name.as_deref()).and_then(|device| {
             let (config, format) = choose(&device, Kind::Input)?;
             // Room for half a second, should the thread be late.
             let (producer, consumer) = HeapRb::<i16>::new(config.sample_rate as usize / 2).split();
-            let stream = build(&device, config, format, producer, for_thread.clone(), report.clone())?;
+            let taker = Taker::new(config.channels, producer, for_thread.heard.clone());
+            let stream = build(&device, config, format, taker, report.clone())?;
             stream.play().map_err(|e| does_not_open(&device, Kind::Input, &e))?;
-            Ok((stream, consumer, config.sample_rate, name_of(&device)))
+            Ok((stream, consumer, config.sample_rate, id_of(&device), name_of(&device)))
         });
         match opened {
             Err(e) => tell(Err(e)),
-            Ok((stream, consumer, rate_hz, name)) => {
-                tell(Ok((rate_hz, name)));
+            Ok((stream, consumer, rate_hz, id, name)) => {
+                tell(Ok((rate_hz, id, name)));
                 pump(consumer, frame_len(rate_hz), &for_thread, &report);
                 drop(stream);
             }
         }
     })?;
-    Ok(InputStream { rate_hz, name, shared, trouble, thread: Some(thread) })
+    Ok(InputStream { rate_hz, id, name, shared, trouble, thread: Some(thread) })
 }
 
 impl InputStream {
     /// Samples a second.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
+    }
+
+    /// The sound system's own word for the device.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// The device's name.
@@ -83,9 +92,25 @@ impl InputStream {
 
     /// The next 20 ms of mono i16. Waits for it; safe to drop and ask again.
     pub async fn next_frame(&mut self) -> Vec<i16> {
+        Self::frame(&self.shared).await
+    }
+
+    /// The next 20 ms, or what happened to the stream, whichever is first. Waits; safe to drop and ask again.
+    ///
+    /// # Errors
+    /// [`StreamTrouble`]; after a glitch or a move the stream goes on.
+    pub async fn next(&mut self) -> Result<Vec<i16>, StreamTrouble> {
+        tokio::select! {
+            biased;
+            Some(trouble) = self.trouble.recv() => Err(trouble),
+            frame = Self::frame(&self.shared) => Ok(frame),
+        }
+    }
+
+    async fn frame(shared: &Shared) -> Vec<i16> {
         loop {
-            let arrived = self.shared.arrived.notified();
-            if let Some(frame) = self.shared.take() {
+            let arrived = shared.arrived.notified();
+            if let Some(frame) = shared.take() {
                 return frame;
             }
             arrived.await;
@@ -104,7 +129,8 @@ impl InputStream {
 
     /// Frames that were dropped because nobody read them.
     pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Ordering::Relaxed)
+        let lost = self.shared.heard.lost.load(Ordering::Relaxed) / frame_len(self.rate_hz).max(1) as u64;
+        self.shared.dropped.load(Ordering::Relaxed) + lost
     }
 }
 
@@ -156,41 +182,24 @@ fn pump(mut ring: HeapCons<i16>, frame_len: usize, shared: &Shared, report: &mps
     }
 }
 
-fn build(
-    device: &Device, config: StreamConfig, format: SampleFormat, ring: HeapProd<i16>, shared: Arc<Shared>, report: mpsc::Sender<StreamTrouble>,
-) -> Result<cpal::Stream, AudioError> {
+fn build(device: &Device, config: StreamConfig, format: SampleFormat, taker: Taker, report: mpsc::Sender<StreamTrouble>) -> Result<cpal::Stream, AudioError> {
     match format {
-        SampleFormat::I16 => build_as::<i16>(device, config, ring, shared, report),
-        SampleFormat::U8 => build_as::<u8>(device, config, ring, shared, report),
-        SampleFormat::U16 => build_as::<u16>(device, config, ring, shared, report),
-        SampleFormat::I32 => build_as::<i32>(device, config, ring, shared, report),
-        SampleFormat::I24 => build_as::<cpal::I24>(device, config, ring, shared, report),
-        SampleFormat::F32 => build_as::<f32>(device, config, ring, shared, report),
+        SampleFormat::I16 => build_as::<i16>(device, config, taker, report),
+        SampleFormat::U8 => build_as::<u8>(device, config, taker, report),
+        SampleFormat::U16 => build_as::<u16>(device, config, taker, report),
+        SampleFormat::I32 => build_as::<i32>(device, config, taker, report),
+        SampleFormat::I24 => build_as::<cpal::I24>(device, config, taker, report),
+        SampleFormat::F32 => build_as::<f32>(device, config, taker, report),
         other => Err(AudioError::DoesNotOpen { what: "microphone", name: name_of(device), reason: format!("its samples are {other}") }),
     }
 }
 
-fn build_as<T>(
-    device: &Device, config: StreamConfig, mut ring: HeapProd<i16>, shared: Arc<Shared>, report: mpsc::Sender<StreamTrouble>,
-) -> Result<cpal::Stream, AudioError>
+fn build_as<T>(device: &Device, config: StreamConfig, mut taker: Taker, report: mpsc::Sender<StreamTrouble>) -> Result<cpal::Stream, AudioError>
 where
     T: SizedSample,
-    i16: FromSample<T>,
+    f32: FromSample<T>,
 {
-    let channels = usize::from(config.channels.max(1));
-    let frame_len = frame_len(config.sample_rate).max(1) as u64;
-    let mut lost = 0u64;
-    let take = move |data: &[T], _: &cpal::InputCallbackInfo| {
-        for group in data.chunks_exact(channels) {
-            let sum: i32 = group.iter().map(|s| i32::from(i16::from_sample(*s))).sum();
-            if ring.try_push((sum / channels as i32) as i16).is_err() {
-                lost += 1;
-                if lost.is_multiple_of(frame_len) {
-                    shared.dropped.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
-    };
+    let take = move |data: &[T], _: &cpal::InputCallbackInfo| taker.take(data);
     let limit = Some(Duration::from_secs(5));
     device.build_input_stream::<T, _, _>(config, take, reporter(report), limit).map_err(|e| does_not_open(device, Kind::Input, &e))
 }

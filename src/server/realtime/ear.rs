@@ -5,6 +5,7 @@ use crate::codec::CodecError;
 use crate::dialect::openai_realtime::audio::Format;
 use crate::dialect::openai_realtime::error::BadEvent;
 use crate::engine::id::Ms;
+use crate::media::pace::Pace;
 use crate::media::resample::Resampler;
 
 /// What the conversation listens at.
@@ -25,11 +26,16 @@ pub(super) struct Ear {
     uncommitted_ms: u64,
     ahead_ms: u64,
     at: Ms,
+    /// It was told that sound runs too far ahead, and that still holds.
+    told_ahead: bool,
+    pace: Pace,
+    /// A sentence about sound that has another rate than it was declared with.
+    wrong_rate: Option<String>,
 }
 
 impl Ear {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), packets: None, uncommitted_ms: 0, ahead_ms: 0, at: 0 }
+        Self { format, resampler: Resampler::new(format.rate_hz(), EAR_HZ), packets: None, uncommitted_ms: 0, ahead_ms: 0, at: 0, told_ahead: false, pace: Pace::new(format.rate_hz()), wrong_rate: None }
     }
 
     /// Another format from here on.
@@ -43,6 +49,7 @@ impl Ear {
         };
         self.format = format;
         self.resampler = Resampler::new(format.rate_hz(), EAR_HZ);
+        self.pace = Pace::new(format.rate_hz());
         Ok(())
     }
 
@@ -51,6 +58,7 @@ impl Ear {
     ///
     /// # Errors
     /// Half a sample, or sound that runs too far ahead: nothing of it is heard then. The first damaged packet: its place is filled.
+    /// A flood is told once, until it is taken again.
     pub(super) fn hear(&mut self, now: Ms, bytes: &[u8], number: Option<u64>, param: &str) -> (Vec<Vec<i16>>, Result<(), BadEvent>) {
         let plain = match self.format {
             Format::Opus => Ok(Vec::new()),
@@ -64,8 +72,12 @@ impl Ear {
             Some(_) => Packets::length_ms(bytes),
             None => samples.len() as u64 * 1_000 / u64::from(self.format.rate_hz()),
         };
-        if let Err(bad) = self.comes(now, ms, param) {
-            return (Vec::new(), Err(bad));
+        // Packets carry their own rate, and lost ones are no sign of another.
+        if self.packets.is_none() { self.judge_pace(now, samples.len()) }
+        match self.comes(now, ms, param) {
+            Ok(true) => {}
+            Ok(false) => return (Vec::new(), Ok(())),
+            Err(bad) => return (Vec::new(), Err(bad)),
         }
         let done = match &mut self.packets {
             Some(packets) => packets.take(now, bytes, number, param, &mut samples),
@@ -89,11 +101,12 @@ impl Ear {
     /// How packets fared, where something went wrong with them.
     pub(super) fn report(&self) -> Option<String> { self.packets.as_ref().and_then(Packets::report) }
 
-    /// Counts sound that comes.
-    fn comes(&mut self, now: Ms, ms: u64, param: &str) -> Result<(), BadEvent> {
+    /// Counts sound that comes. False: it is too much, and that was told before.
+    fn comes(&mut self, now: Ms, ms: u64, param: &str) -> Result<bool, BadEvent> {
         self.ahead_ms = self.ahead_ms.saturating_sub(now.saturating_sub(self.at));
         self.at = now;
         if self.ahead_ms + ms > AHEAD_MAX_MS {
+            if std::mem::replace(&mut self.told_ahead, true) { return Ok(false) }
             let message = format!(
                 "This would be {} s of uncommitted audio ahead of real time, the most is {} s. It was not taken.",
                 (self.ahead_ms + ms) / 1_000,
@@ -101,9 +114,11 @@ impl Ear {
             );
             return Err(BadEvent::at("input_audio_too_far_ahead", param, message));
         }
+        // While a flood goes on, a piece fits now and then; it is over when a good part of the minute is free again.
+        self.told_ahead &= self.ahead_ms > AHEAD_MAX_MS / 2;
         self.ahead_ms += ms;
         self.uncommitted_ms += ms;
-        Ok(())
+        Ok(true)
     }
 
     fn pieces(&mut self, samples: &[i16]) -> Vec<Vec<i16>> {
@@ -111,6 +126,16 @@ impl Ear {
         self.resampler.push(samples, &mut out);
         out.chunks(PIECE).map(<[i16]>::to_vec).collect()
     }
+
+    fn judge_pace(&mut self, now: Ms, samples: usize) {
+        let Some(wrong) = self.pace.took(now, samples) else { return };
+        let declared = self.format.rate_hz();
+        let seems = wrong.rate_hz.map_or_else(|| format!("{:.0} % of real time", wrong.ratio * 100.0), |hz| format!("like {hz} Hz"));
+        self.wrong_rate = Some(format!("The sound was declared as {declared} Hz and comes {seems}: words are not understood at a wrong rate."));
+    }
+
+    /// A sentence, once, when live sound does not come at the rate it was declared with.
+    pub(super) fn wrong_rate(&mut self) -> Option<String> { self.wrong_rate.take() }
 
     /// The conversation made a turn by itself of what was there.
     pub(super) fn turned(&mut self) { self.uncommitted_ms = 0; }
@@ -145,5 +170,6 @@ impl Ear {
         if let Some(packets) = &mut self.packets {
             packets.clear();
         }
+        self.told_ahead = false;
     }
 }

@@ -53,6 +53,40 @@ fn sound_may_run_a_minute_ahead_of_the_clock_and_no_further() {
 }
 
 #[test]
+fn ten_times_real_time_for_a_minute_is_bounded_and_told_once() {
+    let mut door = door();
+    let append = json!({"type": "input_audio_buffer.append", "audio": Format::Pcm.encode(&vec![0; 4_800])}).to_string();
+    let (mut heard_ms, mut told) = (0, Vec::new());
+    for n in 0..3_000 {
+        door.client(n * 20, &append);
+        heard_ms += door.inputs.drain(..).filter(|i| matches!(i, LegInput::Audio(_))).count() * 200;
+        told.extend(events(&mut door));
+    }
+    // What runs ahead is held to a minute, and a minute went by.
+    assert!((118_000..=120_000).contains(&heard_ms), "{heard_ms}");
+    assert_eq!(told.iter().map(|e| e["error"]["code"].clone()).collect::<Vec<_>>(), [json!("input_audio_too_far_ahead")]);
+    // A client that came back to its senses and floods again is told again.
+    for n in 0..3_000 { door.client(60_000 + n * 20, &json!({"type": "input_audio_buffer.append", "audio": Format::Pcm.encode(&[0; 48])}).to_string()) }
+    assert!(!door.has_frames());
+    for n in 0..600 { door.client(120_000 + n, &append) }
+    assert_eq!(events(&mut door)[0]["error"]["code"], "input_audio_too_far_ahead");
+}
+
+#[test]
+fn live_sound_of_a_wrong_rate_is_told_once_within_five_seconds() {
+    let mut door = door();
+    // 20 ms of 16 kHz, said to be 24 kHz.
+    let append = json!({"type": "input_audio_buffer.append", "audio": Format::Pcm.encode(&[0; 320])}).to_string();
+    for n in 0..250 { door.client(n * 20, &append) }
+    let told = events(&mut door);
+    assert_eq!(told.len(), 1);
+    assert_eq!((&told[0]["error"]["code"], told[0]["error"]["message"].as_str().unwrap().contains("like 16000 Hz")), (&json!("input_audio_wrong_rate"), true));
+    let notices = door.inputs.iter().filter(|i| matches!(i, LegInput::Notice { code, .. } if code == "input_audio_wrong_rate")).count();
+    for n in 250..900 { door.client(n * 20, &append) }
+    assert!(notices == 1 && !door.has_frames());
+}
+
+#[test]
 fn only_so_many_items_are_remembered() {
     let mut door = door();
     for at in 0..300 {
