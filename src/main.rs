@@ -113,7 +113,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             let home = voxgate::store::home::Home::find(|name| voxgate::config::variable(&variables, name)).map_err(Trouble::wrong)?;
             Ok(cli::config_check::run(command, &home, file, &variables, &flags))
         }
-        Command::Eval { command } => cli::eval::run(command),
+        Command::Eval { command } => cli::eval::run(command, file),
         Command::Bench { command } => {
             let place = Place::find(file, &flags)?;
             logged(async move { cli::bench::run(&place, command).await })

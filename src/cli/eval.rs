@@ -2,7 +2,7 @@
 //!
 //! Called by `main`. One file a command; what they measure with stands in `eval/`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -10,6 +10,7 @@ use clap::Subcommand;
 use super::setup::Trouble;
 use crate::eval::figures;
 
+pub mod turns;
 pub mod utterances;
 
 pub use utterances::moment_of;
@@ -20,6 +21,8 @@ pub enum EvalCommand {
     /// What each sentence of a table would decide, by its words alone
     #[command(after_help = utterances::AFTER_HELP)]
     Utterances(utterances::UtterancesArgs),
+    /// How often a turn is ended before its speaker is, and how long one waits at its end
+    Turns(turns::TurnsArgs),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -28,13 +31,14 @@ pub enum EvalCommand {
     },
 }
 
-/// Does what was asked.
+/// Does what was asked; `config` is the configuration file that was named.
 ///
 /// # Errors
 /// [`Trouble`] that says what is missing or wrong.
-pub fn run(command: EvalCommand) -> Result<ExitCode, Trouble> {
+pub fn run(command: EvalCommand, config: Option<&Path>) -> Result<ExitCode, Trouble> {
     match command {
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
+        EvalCommand::Turns(args) => turns::run(&args, config),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");

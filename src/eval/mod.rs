@@ -4,3 +4,4 @@
 //! runs. Decides nothing and is never on the way of a conversation.
 
 pub mod figures;
+pub mod turns;

@@ -5,7 +5,7 @@
 
 pub mod clock;
 pub mod driver;
-mod ear;
+pub mod ear;
 pub mod card;
 pub mod file;
 pub mod handle;

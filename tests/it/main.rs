@@ -11,6 +11,7 @@ mod doors;
 mod headset_and_chat;
 mod hearing;
 mod live;
+mod memory;
 mod pulse;
 mod realtime_door;
 mod refused_by_voice;
