@@ -2,7 +2,7 @@
 //!
 //! Called by `main`. One file a command; what they measure with stands in `eval/`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -14,6 +14,7 @@ pub mod echo;
 pub mod listen;
 mod listen_figures;
 pub mod measured;
+pub mod turns;
 pub mod utterances;
 pub mod words;
 
@@ -33,6 +34,8 @@ pub enum EvalCommand {
     /// How many words of recordings are heard wrong
     #[command(after_help = words::AFTER_HELP)]
     Words(measured::Measured),
+    /// How often a turn is ended before its speaker is, and how long one waits at its end
+    Turns(turns::TurnsArgs),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -54,6 +57,7 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
         EvalCommand::Listen(args) => listen::run(&args, &place()?),
         EvalCommand::Words(args) => words::run(&args, &place()?),
+        EvalCommand::Turns(args) => turns::run(&args, &place()?),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");

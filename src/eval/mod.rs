@@ -15,3 +15,4 @@ pub mod noise;
 pub mod recall;
 pub mod tally;
 pub mod words;
+pub mod turns;

@@ -17,6 +17,7 @@ mod headset_and_chat;
 mod hearing;
 mod live;
 mod loudspeaker;
+mod memory;
 mod pulse;
 mod realtime_door;
 mod refused_by_voice;
