@@ -135,6 +135,7 @@ impl Recording {
     }
 }
 
+#[cfg(feature = "opus")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -239,6 +239,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
+#[cfg(feature = "opus")]
 #[cfg(test)]
 mod tests {
     use super::*;

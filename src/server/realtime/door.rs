@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::ear::Ear;
 use super::items::Items;
 use super::voice::Voice;
+use crate::dialect::openai_realtime::audio::Format;
 use crate::dialect::openai_realtime::response::{Response, Status};
 use crate::dialect::openai_realtime::server::{At, Writer};
 use crate::dialect::openai_realtime::session::{Modality, SessionState};
@@ -178,6 +179,9 @@ impl Door {
             self.tell(LegInput::Audio(piece));
         }
     }
+
+    /// Speeches go out as packets, which take time to make.
+    pub(super) fn packs(&self) -> bool { self.session.output_format == Format::Opus }
 
     /// The last word of this leg: how its packets fared.
     pub(super) fn farewell(&self) -> Option<LegInput> {

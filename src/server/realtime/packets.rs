@@ -120,7 +120,7 @@ impl Packets {
             return None;
         }
         Some(format!(
-            "Of {} packets of sound that were heard, {} more were lost and made up for, {} came out of order, {} came twice, {} too late, {} were damaged.",
+            "{} packets of sound were heard; {} were lost and made up for, {} came out of order, {} twice, {} too late, {} were damaged.",
             self.played, c.lost, c.reordered, c.duplicates, c.late, self.damaged
         ))
     }

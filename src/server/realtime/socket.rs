@@ -1,6 +1,7 @@
 //! One socket's loop: frames in, frames out, pings, limits and the way it ends.
 #![allow(clippy::disallowed_methods, reason = "a silent client is let go by the wall")]
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
@@ -29,6 +30,8 @@ const STUCK: Duration = Duration::from_secs(20);
 const PING: Duration = Duration::from_secs(15);
 /// A client that sends nothing for this long, not even a pong, is gone.
 const SILENT: Duration = Duration::from_secs(45);
+/// Sound that is packed at once, as parts of a second: 200 ms, which take about 3 ms.
+const PIECES_A_SECOND: u32 = 5;
 /// How long the goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -112,6 +115,7 @@ impl Line {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pinged = Instant::now();
+        let mut pieces = VecDeque::new();
         loop {
             if !door.has_frames() {
                 self.moved = Instant::now();
@@ -135,7 +139,7 @@ impl Line {
                     }
                     _ => return ending_of(door, now(), output),
                 },
-                said = output.recv() => match said.map(|said| door.leg(now(), said)) {
+                said = next_said(&mut pieces, &mut output, door.packs()) => match said.map(|said| door.leg(now(), said)) {
                     Some(None) => {}
                     Some(Some(reason)) => return Ending::Close(1008, reason),
                     None => return gone(),
@@ -193,6 +197,25 @@ impl Line {
         if timeout(GOODBYE, goodbye).await.is_err() {
             abort.abort();
         }
+    }
+}
+
+/// The next thing that is said. Where sound is packed, a sentence comes in pieces: its first packets go out while the others are made.
+async fn next_said(pieces: &mut VecDeque<LegOutput>, output: &mut mpsc::Receiver<LegOutput>, packed: bool) -> Option<LegOutput> {
+    if !pieces.is_empty() {
+        tokio::task::yield_now().await;
+        return pieces.pop_front();
+    }
+    match output.recv().await {
+        Some(LegOutput::Audio { speech, samples, rate_hz }) if packed => {
+            let length = (rate_hz / PIECES_A_SECOND).max(1) as usize;
+            pieces.extend(samples.chunks(length).map(|piece| LegOutput::Audio { speech, samples: piece.to_vec(), rate_hz }));
+            match pieces.pop_front() {
+                Some(first) => Some(first),
+                None => Some(LegOutput::Audio { speech, samples, rate_hz }),
+            }
+        }
+        said => said,
     }
 }
 

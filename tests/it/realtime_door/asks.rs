@@ -94,7 +94,8 @@ async fn session_update_refusals_name_the_field_and_change_nothing() {
     let long = "x".repeat(16_385);
     for (session, code, param) in [
         (json!({"audio": {"input": {"format": {"type": "audio/pcm", "rate": 16_000}}}}), "invalid_value", "session.audio.input.format.rate"),
-        (json!({"audio": {"output": {"format": {"type": "audio/opus"}}}}), "invalid_value", "session.audio.output.format.type"),
+        (json!({"audio": {"output": {"format": {"type": "audio/ogg"}}}}), "invalid_value", "session.audio.output.format.type"),
+        (json!({"audio": {"output": {"format": {"type": "audio/opus", "rate": 16_000}}}}), "invalid_value", "session.audio.output.format.rate"),
         (json!({"audio": {"input": {"turn_detection": {"type": "server_vad", "threshold": 2}}}}), "invalid_value", "session.audio.input.turn_detection.threshold"),
         (json!({"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "eager"}}}}), "invalid_value", "session.audio.input.turn_detection.eagerness"),
         (json!({"audio": {"input": {"turn_detection": {"type": "semantic_vad", "threshold": 0.5}}}}), "unknown_parameter", "session.audio.input.turn_detection.threshold"),
