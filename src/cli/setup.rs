@@ -12,6 +12,9 @@ use crate::engine::grammar::{Class, phrase_table};
 use crate::engine::mode::Posture;
 use crate::engine::session::EngineConfig;
 use crate::engine::turn::EarSettings;
+use crate::listen::vad::VadMaker;
+#[cfg(feature = "voice")]
+use crate::listen::{silero::SileroModel, smart_turn::SmartTurn};
 use crate::models;
 use crate::server::auth::Keys as DoorKeys;
 use crate::server::{Doors, realtime, sockets};
@@ -123,7 +126,42 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, language: self.config.stt.language.clone(), voice, agent, catalogue })
+        Ok(Parts { recogniser, vad: self.vad(), language: self.config.stt.language.clone(), voice, agent, catalogue })
+    }
+
+    /// The detector of voice that is configured; without its weights the lighter one, with a warning.
+    #[cfg(feature = "voice")]
+    pub fn vad(&self) -> VadMaker {
+        if self.config.listen.vad != "confirmed" {
+            return VadMaker::default();
+        }
+        let model = self.weights(models::VOICE_CONFIRMER).and_then(|bytes| SileroModel::from_bytes(bytes).map_err(|e| e.to_string()));
+        match model {
+            Ok(model) => VadMaker::confirmed(model),
+            Err(why) => {
+                tracing::warn!("listen.vad = \"earshot\" is used: {why}");
+                VadMaker::default()
+            }
+        }
+    }
+
+    /// The detector of this build, which has but one.
+    #[cfg(not(feature = "voice"))]
+    pub fn vad(&self) -> VadMaker { VadMaker::default() }
+
+    /// The judge of ends of turns; `None` without its weights, with a warning: turns then end by silence and grammar alone.
+    #[cfg(feature = "voice")]
+    pub fn turn_judge(&self) -> Option<Arc<SmartTurn>> {
+        let judge = self.weights(models::TURN_JUDGE).and_then(|bytes| SmartTurn::from_bytes(bytes).map_err(|e| e.to_string()));
+        judge.map(Arc::new).inspect_err(|why| tracing::warn!("ends of turns are not judged by sound: {why}")).ok()
+    }
+
+    /// The checked bytes of a model's main file.
+    #[cfg(feature = "voice")]
+    fn weights(&self, id: &str) -> Result<Vec<u8>, String> {
+        let store = models::Store::new(&self.models).map_err(|e| e.to_string())?;
+        let file = store.manifest().model(id).map_err(|e| e.to_string())?.main_file().unwrap_or("model").to_owned();
+        store.read(id, &file).map_err(|e| e.to_string())
     }
 
     async fn recogniser(&self) -> Result<Arc<dyn Recogniser>, Trouble> {

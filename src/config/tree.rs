@@ -65,6 +65,8 @@ impl Default for AudioConfig {
 /// Hearing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenConfig {
+    /// The detector of voice: `confirmed` or `earshot`.
+    pub vad: String,
     /// Voice probability that counts as speech.
     pub threshold: f32,
     /// Silence that ends a turn, in milliseconds.
@@ -76,7 +78,7 @@ pub struct ListenConfig {
 }
 
 impl Default for ListenConfig {
-    fn default() -> Self { Self { threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600 } }
+    fn default() -> Self { Self { vad: "confirmed".into(), threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600 } }
 }
 
 /// Speech to text.

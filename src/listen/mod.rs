@@ -4,6 +4,8 @@
 //! frames at 16 kHz. Never decides when a turn ends (that is the engine's) and never writes words (that is `stt`'s).
 
 #[cfg(feature = "voice")]
+pub mod confirmed;
+#[cfg(feature = "voice")]
 mod log_mel;
 pub mod ring;
 #[cfg(feature = "voice")]

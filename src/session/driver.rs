@@ -132,7 +132,7 @@ impl Driver {
     /// A device of this machine is the leg, and stays it: sockets may watch, not listen.
     pub(super) fn attach_device(&mut self, name: &str, mic_hz: u32, speaker_hz: u32) {
         self.device = Some(name.to_string());
-        self.ear = Some(EarEnd::new(mic_hz));
+        self.ear = Some(EarEnd::new(mic_hz).with_vad(self.parts.vad.make()));
         self.mouth.to_device(speaker_hz);
         self.input(Input::LegAttached(LegFacts { hears: true, speaks: true }));
     }
@@ -546,7 +546,7 @@ impl Driver {
             return;
         }
         let facts = LegFacts { hears: spec.hears, speaks: spec.speaks };
-        self.ear = Some(EarEnd::new(16_000));
+        self.ear = Some(EarEnd::new(16_000).with_vad(self.parts.vad.make()));
         self.mouth.to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
         self.input(Input::LegAttached(facts));

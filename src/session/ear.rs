@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::listen::ring::EarRing;
-use crate::listen::vad::{EarshotVad, Vad};
+use crate::listen::vad::{Vad, VadMaker};
 use crate::media::frame::EAR_FRAME;
 use crate::media::resample::Resampler;
 
@@ -19,7 +19,7 @@ pub struct Framed {
 /// See the file's head.
 pub struct EarEnd {
     ring: EarRing,
-    vad: EarshotVad,
+    vad: Box<dyn Vad>,
     resampler: Option<Resampler>,
     waiting: Vec<i16>,
 }
@@ -28,7 +28,13 @@ impl EarEnd {
     /// An ear for sound at this rate.
     pub fn new(rate_hz: u32) -> Self {
         let resampler = (rate_hz != 16_000).then(|| Resampler::new(rate_hz, 16_000));
-        Self { ring: EarRing::new(), vad: EarshotVad::new(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4) }
+        Self { ring: EarRing::new(), vad: VadMaker::default().make(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4) }
+    }
+
+    /// The same ear with another detector of voice.
+    pub fn with_vad(mut self, vad: Box<dyn Vad>) -> Self {
+        self.vad = vad;
+        self
     }
 
     /// Takes sound at the ear's rate; answers what each whole frame was.

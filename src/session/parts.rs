@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::agent::Agent;
 use crate::engine::event::Event;
+use crate::listen::vad::VadMaker;
 use crate::stt::Recogniser;
 use crate::tools::Catalogue;
 use crate::tts::Voice;
@@ -13,6 +14,8 @@ use crate::tts::Voice;
 pub struct Parts {
     /// Ears.
     pub recogniser: Arc<dyn Recogniser>,
+    /// Makes the detector of voice of each ear.
+    pub vad: VadMaker,
     /// Language it listens for ("en").
     pub language: String,
     /// The voice.
