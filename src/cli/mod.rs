@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod link;
 pub mod eval;
 pub mod models;
+pub mod prompts;
 pub mod serve;
 pub mod sessions;
 pub mod setup;

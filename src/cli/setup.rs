@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
+use super::prompts;
 use crate::agent::{self, Agent};
 use crate::config::{self, Config, Flag, Persist, VoiceExit};
 use crate::engine::grammar::{Class, phrase_table};
@@ -14,7 +15,7 @@ use crate::engine::session::EngineConfig;
 use crate::engine::turn::EarSettings;
 use crate::listen::vad::VadMaker;
 #[cfg(feature = "voice")]
-use crate::listen::{silero::SileroModel, smart_turn::SmartTurn};
+use crate::listen::silero::SileroModel;
 use crate::models;
 use crate::server::auth::Keys as DoorKeys;
 use crate::server::{Doors, realtime, sockets};
@@ -27,7 +28,10 @@ use crate::store::settings::Settings;
 use crate::store::todo::TodoMirror;
 use crate::stt::{self, PoolConfig, Recogniser};
 use crate::tools::{BuiltinContext, Catalogue};
-use crate::tts::{self, Voice, VoiceSettings, cache::Cached};
+use crate::tts::{self, Voice, VoiceSettings, cache::Cached, fallback::WithFallback, speakable::speakable};
+
+/// The gateway's short sentences are rendered this long after the start.
+const HEAD_START: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Why a command cannot start. Its text is for a person; `code` is the process's exit code.
 #[derive(Debug, thiserror::Error)]
@@ -149,13 +153,6 @@ impl Place {
     #[cfg(not(feature = "voice"))]
     pub fn vad(&self) -> VadMaker { VadMaker::default() }
 
-    /// The judge of ends of turns; `None` without its weights, with a warning: turns then end by silence and grammar alone.
-    #[cfg(feature = "voice")]
-    pub fn turn_judge(&self) -> Option<Arc<SmartTurn>> {
-        let judge = self.weights(models::TURN_JUDGE).and_then(|bytes| SmartTurn::from_bytes(bytes).map_err(|e| e.to_string()));
-        judge.map(Arc::new).inspect_err(|why| tracing::warn!("ends of turns are not judged by sound: {why}")).ok()
-    }
-
     /// The checked bytes of a model's main file.
     #[cfg(feature = "voice")]
     fn weights(&self, id: &str) -> Result<Vec<u8>, String> {
@@ -174,7 +171,7 @@ impl Place {
                 let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
                 let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
                 let phrases = table.into_iter().map(|s| s.phrase).collect();
-                let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
+                let threads = match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize };
                 stt::Settings::Whisper(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
             }
         };
@@ -182,6 +179,37 @@ impl Place {
     }
 
     async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
+        let spare = self.spare_voice().await;
+        let first = match (self.first_voice().await, spare) {
+            (Ok(first), Some(spare)) => Arc::new(WithFallback::new(first, spare)),
+            (Ok(first), None) => first,
+            (Err(trouble), Some(spare)) => {
+                eprintln!("voxgate: {} speaks: {trouble}", spare.name());
+                tracing::warn!("{} speaks: {trouble}", spare.name());
+                spare
+            }
+            (Err(trouble), None) => return Err(trouble),
+        };
+        let cached = Arc::new(Cached::new(first));
+        let warming = cached.clone();
+        tokio::spawn(async move { warming.prewarm(prompts::all().iter().map(|p| speakable(p)).collect(), HEAD_START).await });
+        Ok(cached)
+    }
+
+    /// Who speaks where the default voice cannot: the first program that is installed and does. None beside another voice.
+    async fn spare_voice(&self) -> Option<Arc<dyn Voice>> {
+        if self.config.tts.kind != models::DEFAULT_VOICE {
+            return None;
+        }
+        let settings = VoiceSettings { speed: self.config.tts.speed, ..VoiceSettings::default() };
+        for kind in ["flite", "espeak"] {
+            if let Ok(voice) = tts::open(kind, &settings)
+                && voice.synthesise("Ready.".into()).await.is_ok_and(|s| !s.samples.is_empty()) { return Some(voice) }
+        }
+        None
+    }
+
+    async fn first_voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
         let kind = self.config.tts.kind.clone();
         let store = models::Store::new(&self.models).map_err(Trouble::failed)?;
         let model_dir = if kind == models::DEFAULT_VOICE {
@@ -192,7 +220,7 @@ impl Place {
         };
         let settings = VoiceSettings { model_dir, voice: String::new(), speed: self.config.tts.speed };
         let opened = tokio::task::spawn_blocking(move || tts::open(&kind, &settings)).await.map_err(Trouble::failed)?;
-        Ok(Arc::new(Cached::new(opened.map_err(Trouble::failed)?)))
+        opened.map_err(Trouble::failed)
     }
 
     /// The agent that is configured.
@@ -273,6 +301,13 @@ impl Place {
         doors.limits.realtime_message_max = realtime::MESSAGE_MAX.max(doors.limits.realtime_message_max);
         Ok(doors)
     }
+}
+
+/// Threads of one recogniser. Two hear nearly twice as fast on free cores and many times slower on busy ones (they wait for each
+/// other by spinning), so a second is taken only where every worker can have two and two cores are left.
+fn free_threads(workers: u32) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {

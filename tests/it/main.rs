@@ -24,3 +24,4 @@ mod tidy;
 mod tools;
 mod utterances;
 mod voice;
+mod wordings;
