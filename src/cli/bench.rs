@@ -1,80 +1,82 @@
-//! `voxgate bench`: how long the stages of a turn take on this machine. Figures of one run stand beside each other; they are
-//! never compared with those of another machine.
+//! `voxgate bench`: how long the stages of a turn take on this machine, and what hearing costs it. Figures of one run stand
+//! beside each other; they are never compared with those of another machine.
+//!
+//! Called by `main`. One file a command, and `person`, the speaker of both.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use super::setup::{Place, Trouble};
-use crate::engine::grammar::phrase_table;
-use crate::engine::intent::{Moment, decide};
-use crate::media::resample::resample_all;
-use crate::session::clock::Stopwatch;
-use crate::stt::Job;
+use crate::eval::figures::{Figure, publish};
+use crate::store::home::Home;
+
+pub mod hearing;
+pub mod person;
+pub mod turn;
 
 /// What is measured.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BenchCommand {
-    /// From the end of the words to the first sample of the answer: recognition, decision, synthesis
-    Turn {
-        /// How often each sentence is measured
-        #[arg(long, default_value_t = 5)]
-        runs: usize,
-    },
+    /// From the end of the words to the first sample of the answer, by stage, in a whole conversation at real pace
+    Turn(turn::TurnArgs),
+    /// What a conversation costs the processor, silent and speaking, the recogniser's process included
+    Hearing(hearing::HearingArgs),
 }
 
-/// Sentences of every class; the default voice says them.
-const SENTENCES: [&str; 6] = ["Enter plan mode.", "What mode are you in?", "Approve plan one.", "Yes, go ahead.", "No.", "What's in my notes?"];
-/// What is answered.
-const ANSWER: &str = "Plan mode is on. I can look, but I change nothing until you approve a plan.";
+/// Where a figure goes beside the screen.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PublishArgs {
+    /// Write the figure into docs/figures of this project folder as well
+    #[arg(long, value_name = "FOLDER")]
+    pub publish: Option<PathBuf>,
+}
 
 /// Measures and prints a table.
 ///
 /// # Errors
 /// [`Trouble`] when ears or voice cannot be started.
 pub async fn run(place: &Place, command: Option<BenchCommand>) -> Result<ExitCode, Trouble> {
-    let BenchCommand::Turn { runs } = command.unwrap_or(BenchCommand::Turn { runs: 5 });
-    let parts = place.parts().await?;
-    let table = phrase_table();
-    println!("{:<26} {:>8} {:>22} {:>22}  heard", "sentence", "sound", "recognition ms", "decision us");
-    let mut all = Vec::new();
-    for sentence in SENTENCES {
-        let sound = parts.voice.synthesise(sentence.to_string()).await.map_err(Trouble::failed)?;
-        let mut samples = vec![0i16; 4_800];
-        samples.extend(resample_all(&sound.samples, sound.rate_hz, 16_000));
-        samples.extend([0i16; 4_800]);
-        let ms = samples.len() / 16;
-        let (mut hearing, mut deciding, mut text) = (Vec::new(), Vec::new(), String::new());
-        for _ in 0..runs.max(1) {
-            let watch = Stopwatch::start();
-            let heard = parts.recogniser.recognise(Job::new(samples.clone())).await.map_err(Trouble::failed)?;
-            hearing.push(watch.elapsed());
-            let watch = Stopwatch::start();
-            let decision = decide(&heard, &table, &Moment { in_plan: true, waiting: Some(1), ..Moment::default() });
-            deciding.push(watch.elapsed());
-            text = format!("{} -> {}", heard.text, decision.name());
-        }
-        println!("{sentence:<26} {:>5} ms {:>22} {:>22}  {text}", ms, spread(&mut hearing, 1e3), spread(&mut deciding, 1e6));
-        all.extend(hearing);
+    match command.unwrap_or_else(|| BenchCommand::Turn(turn::TurnArgs::default())) {
+        BenchCommand::Turn(args) => turn::run(place, &args).await,
+        BenchCommand::Hearing(args) => hearing::run(place, &args).await,
     }
-    let mut speaking = Vec::new();
-    let mut length = Duration::ZERO;
-    for n in 0..runs.max(1) {
-        // Another sentence each time: short prompts are kept by the voice's cache.
-        let watch = Stopwatch::start();
-        let sound = parts.voice.synthesise(format!("{ANSWER} Number {n}.")).await.map_err(Trouble::failed)?;
-        speaking.push(watch.elapsed());
-        length = Duration::from_secs_f64(sound.samples.len() as f64 / f64::from(sound.rate_hz));
-    }
-    println!("\nall recognitions: {} ms;  synthesis of {:.1} s of speech: {} ms (min/median/max)", spread(&mut all, 1e3), length.as_secs_f64(), spread(&mut speaking, 1e3));
-    println!("silence that ends a turn: {} ms; consent and loosening wait for {} ms", place.config.listen.silence_ms, place.config.listen.consent_silence_ms);
-    Ok(ExitCode::SUCCESS)
 }
 
-/// Minimum, median and maximum.
-fn spread(times: &mut [Duration], scale: f64) -> String {
-    times.sort();
-    let at = |i: usize| times.get(i).map_or(0.0, |t| t.as_secs_f64() * scale);
-    format!("{:.0}/{:.0}/{:.0}", at(0), at(times.len() / 2), at(times.len().saturating_sub(1)))
+/// Prints a figure, and publishes it where that was asked for.
+fn show(figure: &Figure, to: &PublishArgs) -> Result<(), Trouble> {
+    println!("{} on {}", figure.title, figure.machine);
+    for row in &figure.rows {
+        let met = match row.met { Some(true) => "met", Some(false) => "MISSED", None => "" };
+        println!("  {:<72} {:<44} {} {met}", row.what, row.value, row.aim);
+    }
+    figure.notes.iter().for_each(|note| println!("  ({note})"));
+    match &to.publish {
+        Some(project) => publish(project, figure).map_err(Trouble::failed),
+        None => Ok(()),
+    }
+}
+
+/// A home for one measurement, gone with it, so that no conversation of the person's is touched.
+struct Bench {
+    place: Place,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn of(place: &Place, threads: u32) -> Result<Self, Trouble> {
+        let folder = std::env::temp_dir().join(format!("voxgate-bench-{}-{threads}", std::process::id()));
+        let home = Home::find(|name| (name == "VOXGATE_HOME").then(|| folder.display().to_string())).map_err(Trouble::failed)?;
+        home.create().map_err(Trouble::failed)?;
+        let mut config = place.config.clone();
+        config.stt.threads = threads;
+        Ok(Self { place: Place { variables: place.variables.clone(), home, config, models: place.models.clone() }, folder })
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Called by `main`. One file a command; what they measure with stands in `eval/`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;

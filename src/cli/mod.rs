@@ -9,6 +9,7 @@ pub mod link;
 pub mod eval;
 pub mod meter;
 pub mod models;
+pub mod prompts;
 pub mod serve;
 pub mod sessions;
 pub mod setup;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
+use super::prompts;
 use crate::agent::{self, Agent};
 use crate::config::{self, Config, Flag, Persist, VoiceExit};
 use crate::engine::grammar::{Class, phrase_table};
@@ -13,7 +14,8 @@ use crate::engine::mode::Posture;
 use crate::engine::session::EngineConfig;
 use crate::engine::turn::{EarSettings, TurnJudge};
 #[cfg(feature = "voice")]
-use crate::listen::smart_turn::SmartTurn;
+use crate::listen::{silero::SileroModel, smart_turn::SmartTurn};
+use crate::listen::vad::VadMaker;
 use crate::models;
 use crate::server::auth::Keys as DoorKeys;
 use crate::server::{Doors, realtime, sockets};
@@ -26,7 +28,10 @@ use crate::store::settings::Settings;
 use crate::store::todo::TodoMirror;
 use crate::stt::{self, PoolConfig, Recogniser};
 use crate::tools::{BuiltinContext, Catalogue};
-use crate::tts::{self, Voice, VoiceSettings, cache::Cached};
+use crate::tts::{self, Voice, VoiceSettings, cache::Cached, fallback::WithFallback, speakable::speakable};
+
+/// The gateway's short sentences are rendered this long after the start.
+const HEAD_START: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Why a command cannot start. Its text is for a person; `code` is the process's exit code.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +130,35 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, language: self.config.stt.language.clone(), judge: self.judge()?, voice, agent, catalogue, cleaning: self.cleaning() })
+        Ok(Parts { recogniser, vad: self.vad(), language: self.config.stt.language.clone(), judge: self.judge(), voice, agent, catalogue, cleaning: self.cleaning() })
+    }
+
+    /// The detector of voice that is configured; without its weights the lighter one, with a warning.
+    #[cfg(feature = "voice")]
+    pub fn vad(&self) -> VadMaker {
+        if self.config.listen.vad != "confirmed" {
+            return VadMaker::default();
+        }
+        let model = self.weights(models::VOICE_CONFIRMER).and_then(|bytes| SileroModel::from_bytes(bytes).map_err(|e| e.to_string()));
+        match model {
+            Ok(model) => VadMaker::confirmed(model),
+            Err(why) => {
+                tracing::warn!("listen.vad = \"earshot\" is used: {why}");
+                VadMaker::default()
+            }
+        }
+    }
+
+    /// The detector of this build, which has but one.
+    #[cfg(not(feature = "voice"))]
+    pub fn vad(&self) -> VadMaker { VadMaker::default() }
+
+    /// The checked bytes of a model's main file.
+    #[cfg(feature = "voice")]
+    fn weights(&self, id: &str) -> Result<Vec<u8>, String> {
+        let store = models::Store::new(&self.models).map_err(|e| e.to_string())?;
+        let file = store.manifest().model(id).map_err(|e| e.to_string())?.main_file().unwrap_or("model").to_owned();
+        store.read(id, &file).map_err(|e| e.to_string())
     }
 
     /// The numbers of turn taking, as configured.
@@ -139,21 +172,21 @@ impl Place {
         }
     }
 
-    /// Who says whether a turn sounds complete; nobody where its model has not been brought.
-    ///
-    /// # Errors
-    /// [`Trouble`] when the model is there and cannot be used.
-    pub fn judge(&self) -> Result<Option<Arc<dyn TurnJudge>>, Trouble> {
-        #[cfg(feature = "voice")]
-        {
-            let store = models::Store::new(&self.models).map_err(Trouble::failed)?;
-            let Ok(file) = store.main_file(models::TURN_JUDGE) else { return Ok(None) };
-            let judge = SmartTurn::load(&file).map_err(Trouble::failed)?;
-            Ok(Some(Arc::new(Judge(std::sync::Mutex::new(judge)))))
+    /// Who says whether a turn sounds complete; nobody where its weights have not been brought.
+    #[cfg(feature = "voice")]
+    pub fn judge(&self) -> Option<Arc<dyn TurnJudge>> {
+        match self.weights(models::TURN_JUDGE).and_then(|bytes| SmartTurn::from_bytes(bytes).map_err(|e| e.to_string())) {
+            Ok(judge) => Some(Arc::new(Judge(std::sync::Mutex::new(judge)))),
+            Err(why) => {
+                tracing::warn!("turns end by silence and words alone: {why}");
+                None
+            }
         }
-        #[cfg(not(feature = "voice"))]
-        Ok(None)
     }
+
+    /// This build has no judge of turns.
+    #[cfg(not(feature = "voice"))]
+    pub fn judge(&self) -> Option<Arc<dyn TurnJudge>> { None }
 
     fn cleaning(&self) -> Cleaning {
         let listen = &self.config.listen;
@@ -183,11 +216,42 @@ impl Place {
         let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
         let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
         let phrases = table.into_iter().map(|s| s.phrase).collect();
-        let threads = match self.config.stt.threads { 0 => 1, n => n as usize };
+        let threads = match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize };
         Ok(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
     }
 
     async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
+        let spare = self.spare_voice().await;
+        let first = match (self.first_voice().await, spare) {
+            (Ok(first), Some(spare)) => Arc::new(WithFallback::new(first, spare)),
+            (Ok(first), None) => first,
+            (Err(trouble), Some(spare)) => {
+                eprintln!("voxgate: {} speaks: {trouble}", spare.name());
+                tracing::warn!("{} speaks: {trouble}", spare.name());
+                spare
+            }
+            (Err(trouble), None) => return Err(trouble),
+        };
+        let cached = Arc::new(Cached::new(first));
+        let warming = cached.clone();
+        tokio::spawn(async move { warming.prewarm(prompts::all().iter().map(|p| speakable(p)).collect(), HEAD_START).await });
+        Ok(cached)
+    }
+
+    /// Who speaks where the default voice cannot: the first program that is installed and does. None beside another voice.
+    async fn spare_voice(&self) -> Option<Arc<dyn Voice>> {
+        if self.config.tts.kind != models::DEFAULT_VOICE {
+            return None;
+        }
+        let settings = VoiceSettings { speed: self.config.tts.speed, ..VoiceSettings::default() };
+        for kind in ["flite", "espeak"] {
+            if let Ok(voice) = tts::open(kind, &settings)
+                && voice.synthesise("Ready.".into()).await.is_ok_and(|s| !s.samples.is_empty()) { return Some(voice) }
+        }
+        None
+    }
+
+    async fn first_voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
         let kind = self.config.tts.kind.clone();
         let store = models::Store::new(&self.models).map_err(Trouble::failed)?;
         let model_dir = if kind == models::DEFAULT_VOICE {
@@ -198,7 +262,7 @@ impl Place {
         };
         let settings = VoiceSettings { model_dir, voice: String::new(), speed: self.config.tts.speed };
         let opened = tokio::task::spawn_blocking(move || tts::open(&kind, &settings)).await.map_err(Trouble::failed)?;
-        Ok(Arc::new(Cached::new(opened.map_err(Trouble::failed)?)))
+        opened.map_err(Trouble::failed)
     }
 
     /// The agent that is configured.
@@ -283,6 +347,13 @@ struct Judge(std::sync::Mutex<SmartTurn>);
 #[cfg(feature = "voice")]
 impl TurnJudge for Judge {
     fn complete(&self, sound: &[i16]) -> f32 { self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).complete(sound) }
+}
+
+/// Threads of one recogniser. Two hear nearly twice as fast on free cores and many times slower on busy ones (they wait for each
+/// other by spinning), so a second is taken only where every worker can have two and two cores are left.
+fn free_threads(workers: u32) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {

@@ -23,8 +23,9 @@ const AUTONOMY: [(&str, Autonomy); 3] = [("strict", Autonomy::Strict), ("hybrid"
 const START: [(&str, Posture); 2] = [("default", Posture::Default), ("plan", Posture::Plan)];
 const PERSIST: [(&str, Persist); 2] = [("log", Persist::Log), ("memory", Persist::Memory)];
 const EXIT: [(&str, VoiceExit); 2] = [("confirm", VoiceExit::Confirm), ("off", VoiceExit::Off)];
+const VAD: [(&str, &str); 2] = [("confirmed", "confirmed"), ("earshot", "earshot")];
 const STT: [(&str, &str); 2] = [("whisper", "whisper"), ("scripted", "scripted")];
-const TTS: [(&str, &str); 2] = [("hibari", "hibari"), ("tone", "tone")];
+const TTS: [(&str, &str); 4] = [("hibari", "hibari"), ("flite", "flite"), ("espeak", "espeak"), ("tone", "tone")];
 const AGENT: [(&str, &str); 2] = [("commander", "commander"), ("openai", "openai")];
 
 /// `key(path, about, reader => field, show)` in one row.
@@ -47,6 +48,7 @@ pub(super) const KEYS: &[Key] = &[
     row!("server.allowed_origins", "Origins of pages that may use this gateway beside its own, as \"https://example.org\".", server.allowed_origins = origins, list),
     row!("audio.input", "Microphone: \"default\", \"none\", the name of a device (see `voxgate devices`), or a WAV file.", audio.input = some_text, quoted),
     row!("audio.output", "Speaker: \"default\", \"none\", the name of a device, or a WAV file.", audio.output = some_text, quoted),
+    row!("listen.vad", "What is speech: \"confirmed\" (a small network has the last word; needs the model silero), or \"earshot\" (lighter, easily\ntaken in by music and deaf in noise).", listen.vad = |g| kind(g, &VAD), quoted),
     row!("listen.threshold", "Voice probability that counts as speech, 0.05 to 0.95.", listen.threshold = |g| decimal(g, 0.05..=0.95), number),
     row!("listen.silence_ms", "Silence that ends a turn, 100 to 5000 milliseconds.", listen.silence_ms = |g| whole(g, 100..=5_000_u32), plain),
     row!("listen.answer_silence_ms", "Silence that ends a \"no\" or a \"stop\" while a question is open, 100 to 5000 milliseconds.",
@@ -78,7 +80,7 @@ pub(super) const KEYS: &[Key] = &[
     row!("stt.threads", "Threads of one recogniser, 0 to 64; 0 lets the gateway choose.", stt.threads = |g| whole(g, 0..=64_u32), plain),
     row!("stt.workers", "Recogniser processes that serve all conversations, 1 to 16.", stt.workers = |g| whole(g, 1..=16_u32), plain),
     row!("stt.language", "Language that is spoken, as a two-letter code (ISO 639-1). Spoken commands are English.", stt.language = language, quoted),
-    row!("tts.kind", "Voice: \"hibari\", or \"tone\" (a beep a segment, for tests without a model).", tts.kind = |g| kind(g, &TTS), quoted),
+    row!("tts.kind", "Voice: \"hibari\", \"flite\" or \"espeak\" (programs that need no model; they also stand in for hibari), or \"tone\" (beeps,\nfor tests).", tts.kind = |g| kind(g, &TTS), quoted),
     row!("tts.speed", "Speed of speech, 0.5 to 2; 1 is the voice's own.", tts.speed = |g| decimal(g, 0.5..=2.0), number),
     row!("agent.kind", "Agent: \"commander\" (built in, no model, no key) or \"openai\" (any OpenAI-compatible API).", agent.kind = |g| kind(g, &AGENT), quoted),
     Key {

@@ -12,6 +12,7 @@ use crate::engine::id::UtteranceId;
 use crate::engine::intent::{Decision, Moment, Open, decide};
 use crate::engine::junk::is_stock_closer;
 use crate::engine::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Frame, Listener as Turns, TurnJudge};
+use crate::listen::vad::VadMaker;
 use crate::media::frame::frame_len;
 use crate::session::ear::EarEnd;
 use crate::stt::{Job, Recogniser, SttError};
@@ -77,6 +78,8 @@ pub struct Listener<'a> {
     pub language: String,
     /// Who says whether a turn sounds complete, where there is one.
     pub judge: Option<Arc<dyn TurnJudge>>,
+    /// Who says whether there is a voice.
+    pub vad: VadMaker,
 }
 
 impl Listener<'_> {
@@ -93,7 +96,7 @@ impl Listener<'_> {
     /// # Errors
     /// The recogniser's.
     pub async fn turns_in(&self, samples: &[i16], rate_hz: u32, states: &[State]) -> Result<Vec<Vec<Turn>>, SttError> {
-        let mut end = EarEnd::new(rate_hz);
+        let mut end = EarEnd::new(rate_hz).with_vad(self.vad.make());
         let walk = |state: &State| Walk { listener: self, moment: state.moment(), ear: Turns::new(self.ear, 1), looks: Vec::new(), turns: Vec::new() };
         let mut walks: Vec<_> = states.iter().map(walk).collect();
         let length = frame_len(rate_hz);
@@ -234,7 +237,7 @@ mod tests {
 
     async fn turns(texts: &[&str], parts: &[(bool, u64)], state: State) -> Vec<Turn> {
         let script = Scripted::new(texts.iter().copied());
-        let listener = Listener { recogniser: &script, table: &[], ear: EarSettings::default(), language: "en".into(), judge: None };
+        let listener = Listener { recogniser: &script, table: &[], ear: EarSettings::default(), language: "en".into(), judge: None, vad: VadMaker::default() };
         listener.turns(&sound(parts), 16_000, state).await.unwrap()
     }
 

@@ -5,6 +5,8 @@
 
 pub mod canceller;
 #[cfg(feature = "voice")]
+pub mod confirmed;
+#[cfg(feature = "voice")]
 mod log_mel;
 mod levelling;
 pub mod ring;

@@ -116,6 +116,9 @@ impl Silero {
         Ok(probability)
     }
 
+    /// The weights, for another ear.
+    pub fn model(&self) -> Arc<SileroModel> { self.model.clone() }
+
     /// Forgets the past.
     pub fn reset(&mut self) {
         self.state.fill(0.0);

@@ -5,7 +5,7 @@
 //! often enough (read speech that was cut at a clause may look whole) to move a timeout, not to replace it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rten::{Model, NodeId, RunOptions, ThreadPool, Value};
 use thiserror::Error;
@@ -34,13 +34,13 @@ pub enum SmartTurnError {
     },
 }
 
-/// The judge. One holds about 20 MB and judges one sound at a time; `Send`, so it can go to a blocking thread and back.
+/// The judge, shared by all conversations: it runs on one thread of its own, one sound after the other. Holds about 20 MB.
 pub struct SmartTurn {
     model: Model,
     input: NodeId,
     output: NodeId,
     threads: Arc<ThreadPool>,
-    mel: LogMel,
+    mel: Mutex<LogMel>,
 }
 
 impl SmartTurn {
@@ -63,13 +63,13 @@ impl SmartTurn {
         let model = Model::load(bytes).map_err(|e| unusable(e.to_string()))?;
         let input = model.node_id("input_features").map_err(|e| unusable(e.to_string()))?;
         let [output] = model.output_ids().try_into().map_err(|_| unusable(format!("it has {} outputs where one is expected", model.output_ids().len())))?;
-        Ok(Self { input, output, model, threads: Arc::new(ThreadPool::with_num_threads(1)), mel: LogMel::new() })
+        Ok(Self { input, output, model, threads: Arc::new(ThreadPool::with_num_threads(1)), mel: Mutex::new(LogMel::new()) })
     }
 
     /// Probability (0..=1) that the speaker is done, from mono i16 at 16 kHz. The last 8 s count; it should end a little
     /// (about 200 ms) after the last voice. 0.5 when the network fails, which is logged.
-    pub fn complete(&mut self, sound_16k: &[i16]) -> f32 {
-        let picture = self.mel.picture(sound_16k);
+    pub fn complete(&self, sound_16k: &[i16]) -> f32 {
+        let picture = self.mel.lock().unwrap_or_else(PoisonError::into_inner).picture(sound_16k);
         self.judge(picture).unwrap_or_else(|why| {
             tracing::warn!("the judge of turns failed: {why}");
             NO_OPINION

@@ -1,9 +1,10 @@
 //! Voice activity: how likely it is that a frame holds speech, and how loud it is.
 //!
-//! Owns the trait and the always-on detector (earshot: pure Rust, weights in the crate, about 16 us per 16 ms) with its second
-//! opinion. Called by the loop for every frame. Never thresholds: hysteresis and timing are the engine's.
+//! Owns the trait, the maker, and the detector that needs no weights of its own (earshot: pure Rust, weights in the crate, about
+//! 16 us per 16 ms) with a measure of voicing beside it. Called by the loop for every frame. Never thresholds: hysteresis and
+//! timing are the engine's. The better detector, for machines that have its weights, is `confirmed`.
 //!
-//! Why a second opinion: after digital silence (a muted microphone, a file, a gated headset) earshot takes steady hiss of -36 to
+//! Why the measure of voicing: after digital silence (a muted microphone, a file, a gated headset) earshot takes steady hiss of -36 to
 //! -42 dBFS for speech for seconds (measured: 98 % of windows over 0.5). So its word counts only near a voiced sound. Speech loses
 //! 0 to 4 % of its windows by this, by voice and noise; a whisper, which has no voiced sound, is not heard. Quiet speech is
 //! lifted first ([`super::levelling`]); the level that is told is the one that came.
@@ -38,7 +39,29 @@ pub trait Vad: Send {
     fn reset(&mut self);
 }
 
-/// The default detector.
+/// Makes a detector for each new stream; cheap to clone, shared by all conversations.
+#[derive(Clone, Default)]
+pub struct VadMaker {
+    #[cfg(feature = "voice")]
+    confirmer: Option<std::sync::Arc<super::silero::SileroModel>>,
+}
+
+impl VadMaker {
+    /// Makes detectors of two opinions (see `confirmed`). The default maker makes [`EarshotVad`]s.
+    #[cfg(feature = "voice")]
+    pub fn confirmed(model: std::sync::Arc<super::silero::SileroModel>) -> Self { Self { confirmer: Some(model) } }
+
+    /// A detector that has heard nothing.
+    pub fn make(&self) -> Box<dyn Vad> {
+        #[cfg(feature = "voice")]
+        if let Some(model) = &self.confirmer {
+            return Box::new(super::confirmed::ConfirmedVad::new(model.clone()));
+        }
+        Box::new(EarshotVad::new())
+    }
+}
+
+/// The detector that needs no weights.
 pub struct EarshotVad {
     detector: Box<earshot::Detector>,
     voicing: Voicing,

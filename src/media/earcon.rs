@@ -17,7 +17,7 @@ pub enum Earcon {
     Enter,
     /// Plan mode is off: two notes down.
     Leave,
-    /// Something was not done: two low notes of one pitch.
+    /// Something was not done: one note twice. Not a low one: two notes of 220 Hz are a voice to any detector.
     Refused,
     /// The microphone is open: one short high note.
     Listening,
@@ -29,7 +29,7 @@ impl Earcon {
         match self {
             Self::Enter => &[(523.25, 80), (783.99, 110)],
             Self::Leave => &[(783.99, 80), (523.25, 110)],
-            Self::Refused => &[(220.0, 75), (0.0, 30), (220.0, 85)],
+            Self::Refused => &[(659.26, 75), (0.0, 30), (659.26, 85)],
             Self::Listening => &[(1046.5, 90)],
         }
     }

@@ -197,7 +197,7 @@ impl Driver {
     /// A device of this machine is the leg, and stays it: sockets may watch, not listen. `echoes`: the microphone may hear the speaker.
     pub(super) fn attach_device(&mut self, name: &str, mic_hz: u32, speaker_hz: u32, echoes: bool) {
         self.device = Some(name.to_string());
-        let ear = EarEnd::new(mic_hz);
+        let ear = EarEnd::new(mic_hz).with_vad(self.parts.vad.make());
         self.ear = Some(if echoes { ear.beside_a_loudspeaker(self.parts.cleaning) } else { ear });
         self.ear_hz = mic_hz;
         self.mouth.to_device(speaker_hz);
@@ -750,7 +750,7 @@ impl Driver {
             return;
         }
         let facts = LegFacts { hears: spec.hears, speaks: spec.speaks, holds: false };
-        self.ear = Some(EarEnd::new(16_000));
+        self.ear = Some(EarEnd::new(16_000).with_vad(self.parts.vad.make()));
         self.mouth.to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
         self.begin_recording();

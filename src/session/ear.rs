@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::listen::canceller::Canceller;
 use crate::listen::ring::EarRing;
-use crate::listen::vad::{EarshotVad, Vad};
+use crate::listen::vad::{Vad, VadMaker};
 use crate::media::frame::EAR_FRAME;
 use crate::media::resample::Resampler;
 
@@ -36,7 +36,7 @@ impl Default for Cleaning {
 /// See the file's head.
 pub struct EarEnd {
     ring: EarRing,
-    vad: EarshotVad,
+    vad: Box<dyn Vad>,
     resampler: Option<Resampler>,
     waiting: Vec<i16>,
     cleaning: Option<Cleaner>,
@@ -54,7 +54,7 @@ impl EarEnd {
     /// An ear for sound at this rate.
     pub fn new(rate_hz: u32) -> Self {
         let resampler = (rate_hz != 16_000).then(|| Resampler::new(rate_hz, 16_000));
-        Self { ring: EarRing::new(), vad: EarshotVad::new(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4), cleaning: None }
+        Self { ring: EarRing::new(), vad: VadMaker::default().make(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4), cleaning: None }
     }
 
     /// The ear of a device whose loudspeaker may be heard by its microphone.
@@ -73,6 +73,12 @@ impl EarEnd {
         played.clear();
         far.push(samples, played);
         canceller.reference(played);
+    }
+
+    /// The same ear with another detector of voice.
+    pub fn with_vad(mut self, vad: Box<dyn Vad>) -> Self {
+        self.vad = vad;
+        self
     }
 
     /// Takes sound at the ear's rate; answers what each whole frame was.

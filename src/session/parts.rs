@@ -6,6 +6,7 @@ pub use super::ear::Cleaning;
 use crate::agent::Agent;
 use crate::engine::event::Event;
 use crate::engine::turn::TurnJudge;
+use crate::listen::vad::VadMaker;
 use crate::stt::Recogniser;
 use crate::tools::Catalogue;
 use crate::tts::Voice;
@@ -15,6 +16,8 @@ use crate::tts::Voice;
 pub struct Parts {
     /// Ears.
     pub recogniser: Arc<dyn Recogniser>,
+    /// Makes the detector of voice of each ear.
+    pub vad: VadMaker,
     /// Language it listens for ("en").
     pub language: String,
     /// A second opinion on whether a turn is complete; without one plain silence decides.

@@ -6,6 +6,7 @@ use super::{Speech, TtsError, Voice};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Longest text that is remembered, in bytes: longer ones are answers, not prompts.
 pub const MAX_CACHED_TEXT: usize = 160;
@@ -25,6 +26,17 @@ impl Cached {
     /// Puts a memory in front of a voice.
     pub fn new(voice: Arc<dyn Voice>) -> Self {
         Self { voice, entries: Mutex::default() }
+    }
+
+    /// Speaks these texts ahead, one after the other, so that their first use costs nothing. Begins `later`, because what starts
+    /// a voice has better to do just then; what fails is left for its first use.
+    pub async fn prewarm(&self, texts: Vec<String>, later: Duration) {
+        tokio::time::sleep(later).await;
+        for text in texts {
+            if text.len() <= MAX_CACHED_TEXT && !self.entries.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(t, _)| *t == text) {
+                let _ = self.synthesise(text).await;
+            }
+        }
     }
 
     fn recall(&self, text: &str) -> Option<Speech> {
@@ -92,6 +104,16 @@ mod tests {
             self.0.fetch_add(1, Ordering::Relaxed);
             ready(Ok(Speech { samples: vec![1; text.len() * 10_000], rate_hz: 8_000 })).boxed()
         }
+    }
+
+    #[tokio::test]
+    async fn prompts_are_ready_before_they_are_asked_for() {
+        let counting = Arc::new(Counting::default());
+        let voice = Cached::new(counting.clone());
+        voice.prewarm(vec!["Plan mode is on.".into(), "x".repeat(200), "Plan mode is on.".into()], Duration::ZERO).await;
+        assert_eq!(counting.0.load(Ordering::Relaxed), 1);
+        voice.synthesise("Plan mode is on.".into()).await.unwrap();
+        assert_eq!(counting.0.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]

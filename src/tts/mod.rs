@@ -4,11 +4,11 @@
 //! Never plays anything and never decides what is said.
 
 pub mod cache;
-pub mod espeak;
-pub mod flite;
+pub mod fallback;
 #[cfg(feature = "voice")]
 pub mod hibari;
 mod program;
+pub mod programs;
 pub mod speakable;
 pub mod tone;
 
@@ -153,8 +153,8 @@ pub struct Kind {
 pub const KINDS: &[Kind] = &[
     #[cfg(feature = "voice")]
     Kind { name: "hibari", about: "neural, American English, in this process (the default)", open: hibari::open },
-    Kind { name: "flite", about: "the flite program: small, quick, a little mechanical", open: flite::open },
-    Kind { name: "espeak", about: "the espeak-ng program: many languages, robotic", open: espeak::open },
+    Kind { name: "flite", about: "the flite program: small, quick, a little mechanical", open: programs::flite },
+    Kind { name: "espeak", about: "the espeak-ng program: many languages, robotic", open: programs::espeak },
     Kind { name: "tone", about: "beeps as long as the text, for tests", open: tone::open },
 ];
 

@@ -5,6 +5,7 @@
 //! what is left out is said to be there only where its absence would confuse (a block of code, an image).
 
 mod inline;
+mod numbers;
 mod words;
 
 /// What a block of code becomes.

@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 
 use voxgate::listen::silero::{Silero, SileroModel, WINDOW};
 use voxgate::listen::smart_turn::SmartTurn;
+use voxgate::listen::confirmed::ConfirmedVad;
+use voxgate::listen::vad::{EarshotVad, Vad};
+use voxgate::media::earcon::{Earcon, earcon};
+use voxgate::media::frame::EAR_FRAME;
+use voxgate::media::level::{db_to_ratio, rms_dbfs, sample_from_f32};
 use voxgate::media::wav;
 use voxgate::models::Store;
 
@@ -40,7 +45,7 @@ fn read(sentence: &str) -> String { format!("librivox/sense_and_sensibility_01_a
 
 #[test]
 fn the_judge_of_turns_says_what_its_reference_says() {
-    let mut judge = SmartTurn::from_bytes(model("smart-turn")).unwrap_or_else(|e| panic!("{e}"));
+    let judge = SmartTurn::from_bytes(model("smart-turn")).unwrap_or_else(|e| panic!("{e}"));
     // Some tenths of a clip from its beginning, with 0.2 s of silence after it, and what the reference says. The reference ran
     // the network as it is written: another runtime's rewriting of it moves single answers by up to 0.9.
     let table: [(String, usize, f32); 10] = [
@@ -86,5 +91,88 @@ fn the_second_opinion_says_what_its_reference_says() {
         assert_eq!(said.len(), windows, "{name}");
         assert!((found - mean).abs() < 1e-3 && (said[windows - 1] - last).abs() < 1e-3, "{name}: mean {found}, last {}", said[windows - 1]);
         assert_eq!(said.iter().filter(|p| **p > 0.5).count(), voiced, "{name}");
+    }
+}
+
+/// White noise of this level.
+fn noise(samples: usize, dbfs: f32) -> Vec<f32> {
+    let mut seed = 7u32;
+    let gain = 32_768.0 * db_to_ratio(dbfs) * 3f32.sqrt();
+    (0..samples).map(|_| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        ((seed >> 8) as f32 / 8_388_608.0 - 1.0) * gain
+    }).collect()
+}
+
+/// A clip at this level in noise of that one, with a second of noise before and after.
+fn in_noise(clip: &[i16], dbfs: f32, noise_dbfs: f32) -> Vec<i16> {
+    let gain = db_to_ratio(dbfs - rms_dbfs(clip));
+    let mut mix = noise(clip.len() + 32_000, noise_dbfs);
+    mix[16_000..].iter_mut().zip(clip).for_each(|(m, s)| *m += f32::from(*s) * gain);
+    mix.into_iter().map(|m| sample_from_f32(m / 32_768.0)).collect()
+}
+
+/// Frames taken for speech: before the clip began, in it, and after it (300 ms of grace).
+fn taken(vad: &mut dyn Vad, sound: &[i16], length: usize) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for (n, frame) in sound.chunks(EAR_FRAME).enumerate() {
+        let at = n * EAR_FRAME;
+        let part = if at < 16_000 { 0 } else if at < 16_000 + length + 4_800 { 1 } else { 2 };
+        counts[part] += usize::from(vad.push(frame).probability >= 0.5);
+    }
+    counts
+}
+
+#[test]
+fn two_opinions_hear_speech_in_noise_and_let_music_pass() {
+    let model = SileroModel::from_bytes(model("silero")).unwrap_or_else(|e| panic!("{e}"));
+    let speech = clip("goforward.raw");
+    let frames = speech.len() / EAR_FRAME;
+    for (level, noise) in [(-20.0, -75.0), (-45.0, -75.0), (-26.0, -31.0)] {
+        let [before, within, after] = taken(&mut ConfirmedVad::new(model.clone()), &in_noise(&speech, level, noise), speech.len());
+        assert!(before + after == 0 && within * 2 > frames, "{level} dBFS in {noise}: {before}, {within} of {frames}, {after}");
+    }
+    // Notes of a plucked string, five harmonics each, two a second.
+    let note = |n: usize| {
+        let t = (n % 8_000) as f32 / 16_000.0;
+        let hz = [220.0, 277.2, 329.6, 440.0][n / 8_000 % 4];
+        (1..=5).map(|h| (std::f32::consts::TAU * hz * h as f32 * t).sin() / (h as f32).powf(1.5)).sum::<f32>() * (-4.0 * t).exp() * 4_000.0
+    };
+    let melody: Vec<i16> = (0..16_000 * 10).map(|n| note(n) as i16).collect();
+    let count = |vad: &mut dyn Vad| melody.chunks(EAR_FRAME).filter(|f| vad.push(f).probability >= 0.5).count();
+    let mut two = ConfirmedVad::new(model.clone());
+    let (alone, confirmed) = (count(&mut EarshotVad::new()), count(&mut two));
+    assert!(confirmed <= 5, "{confirmed} of 500 frames of music are taken for speech, {alone} by one opinion");
+}
+
+#[test]
+fn the_second_opinion_is_not_asked_in_silence_and_wakes_for_a_short_word() {
+    let model = SileroModel::from_bytes(model("silero")).unwrap_or_else(|e| panic!("{e}"));
+    let mut vad = ConfirmedVad::new(model.clone());
+    for _ in 0..500 {
+        vad.push(&[0; EAR_FRAME]);
+    }
+    // Earshot is unsure of the first windows of its life, which keeps the network awake for a second.
+    assert!(vad.asked() <= 40, "{}", vad.asked());
+    // "go", the first word of the recording, alone.
+    let word = clip("goforward.raw")[5_000..14_000].to_vec();
+    let onset = word.chunks(EAR_FRAME).position(|f| vad.push(f).probability >= 0.5).expect("the word is heard");
+    let mut always = Silero::new(model);
+    let first = word.as_chunks::<WINDOW>().0.iter().position(|w| always.push(w).unwrap() >= 0.5).expect("the word is heard");
+    assert!(onset * 20 <= first * 32 + 100, "{} ms where the network alone took {} ms", onset * 20, first * 32);
+    // A new stream knows nothing of the last one.
+    vad.reset();
+    assert_eq!((vad.asked(), vad.push(&[0; EAR_FRAME]).probability), (0, 0.0));
+}
+
+#[test]
+fn no_earcon_is_taken_for_speech_when_the_microphone_hears_it() {
+    let model = SileroModel::from_bytes(model("silero")).unwrap_or_else(|e| panic!("{e}"));
+    for kind in [Earcon::Enter, Earcon::Leave, Earcon::Refused, Earcon::Listening] {
+        for echo_db in [0.0, -12.0, -30.0] {
+            let tone = earcon(kind, 16_000);
+            let [before, within, after] = taken(&mut ConfirmedVad::new(model.clone()), &in_noise(&tone, -18.0 + echo_db, -70.0), tone.len());
+            assert_eq!((before, within, after), (0, 0, 0), "{kind:?} at {echo_db} dB");
+        }
     }
 }

@@ -72,7 +72,7 @@ async fn field_case_27_noise_is_no_turn_and_no_decision() {
     let table = phrase_table();
     let phrases = table.iter().map(|s| s.phrase.clone()).collect();
     let pool = WhisperPool::start(PoolConfig::new(env!("CARGO_BIN_EXE_voxgate"), model("whisper-tiny.en"), phrases)).await.unwrap_or_else(|e| panic!("{e}"));
-    let listener = Listener { recogniser: &pool, table: &table, ear: EarSettings::default(), language: "en".into(), judge: None };
+    let listener = Listener { recogniser: &pool, table: &table, ear: EarSettings::default(), language: "en".into(), judge: None, vad: voxgate::listen::vad::VadMaker::default() };
     for (kind, name) in noise::KINDS.iter().enumerate() {
         for level in [-60.0, -30.0] {
             let turns = listener.turns_in(&noise::sound(kind, level, 5), noise::RATE_HZ, &State::ALL).await.unwrap();
@@ -102,7 +102,7 @@ impl Recogniser for Asked {
 #[tokio::test]
 async fn field_case_28_fifty_short_words_never_change_the_language() {
     let asked = Asked(std::sync::Mutex::new(Vec::new()), Scripted::new(WORDS));
-    let listener = Listener { recogniser: &asked, table: &[], ear: EarSettings::default(), language: "de".into(), judge: None };
+    let listener = Listener { recogniser: &asked, table: &[], ear: EarSettings::default(), language: "de".into(), judge: None, vad: voxgate::listen::vad::VadMaker::default() };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("w.wav").to_string_lossy().into_owned();
     say("flite", &["-voice", "slt", "-t", "Continue.", "-o", &file]);

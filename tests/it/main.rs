@@ -33,3 +33,4 @@ mod tidy;
 mod tools;
 mod utterances;
 mod voice;
+mod wordings;

@@ -79,7 +79,7 @@ fn alone() {
     let place = Place::find(None, &[]).unwrap_or_else(|e| panic!("{e}"));
     let catalogue = place.catalogue().unwrap_or_else(|e| panic!("{e}"));
     let agent = place.agent(&catalogue).unwrap_or_else(|e| panic!("{e}"));
-    let parts = Parts { recogniser: Arc::new(Always), language: "en".into(), judge: None, voice: Arc::new(Tone::new(1.0)), agent, catalogue };
+    let parts = Parts { recogniser: Arc::new(Always), language: "en".into(), judge: None, vad: voxgate::listen::vad::VadMaker::default(), cleaning: voxgate::session::parts::Cleaning::default(), voice: Arc::new(Tone::new(1.0)), agent, catalogue };
     let mut person = Impatient { round: [Speaker::FliteSlt.say("What mode are you in?"), quiet(800)].concat(), resident: [0; 2], silent_to_sounding: 0, sounds: false };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -92,8 +92,8 @@ const ALLOWED_METHODS: &[(&str, &str)] = &[
 const NAMES: &[(&str, &[&str])] = &[
     ("whisper", &["src/stt/", "src/models/"]),
     ("hibari", &["src/tts/hibari", "src/tts/mod.rs", "src/models/"]),
-    ("espeak", &["src/tts/espeak.rs", "src/tts/mod.rs"]),
-    ("flite", &["src/tts/flite.rs", "src/tts/mod.rs"]),
+    ("espeak", &["src/tts/programs.rs", "src/tts/mod.rs"]),
+    ("flite", &["src/tts/programs.rs", "src/tts/mod.rs"]),
     ("misaki", &["src/tts/hibari"]),
     ("earshot", &["src/listen/", "src/session/ear.rs"]),
     ("silero", &["src/listen/", "src/models/mod.rs"]),

@@ -128,3 +128,26 @@ async fn programs_speak_too_and_say_what_they_lack() {
     let error = unknown.synthesise("Hello.".into()).await.unwrap_err();
     assert!(error.to_string().contains("espeak-ng"), "{error}");
 }
+
+/// Length of a sound without the silence at its ends, in seconds.
+fn length(speech: &tts::Speech) -> f64 {
+    let loud = |s: &i16| s.unsigned_abs() > 300;
+    let (first, last) = (speech.samples.iter().position(loud).unwrap_or(0), speech.samples.iter().rposition(loud).unwrap_or(0));
+    (last - first) as f64 / f64::from(speech.rate_hz)
+}
+
+#[tokio::test]
+async fn the_length_of_speech_follows_its_speed() {
+    let text = "The meeting about the garden was moved from Tuesday morning to Thursday afternoon because of the heavy rain";
+    for kind in ["hibari", "flite", "espeak"] {
+        let at = async |speed| {
+            let voice = tts::open(kind, &VoiceSettings { model_dir: models("hibari"), voice: String::new(), speed }).unwrap();
+            length(&voice.synthesise(text.into()).await.unwrap_or_else(|e| panic!("{kind}: {e}")))
+        };
+        let own = at(1.0).await;
+        for speed in [0.8, 1.25] {
+            let ratio = at(speed).await * f64::from(speed) / own;
+            assert!((0.9..=1.1).contains(&ratio), "{kind} at {speed}: {ratio:.3} of what it should last");
+        }
+    }
+}

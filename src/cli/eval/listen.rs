@@ -67,7 +67,7 @@ async fn folder(place: &Place, dir: &Path, args: &ListenArgs) -> Result<ExitCode
         return Err(Trouble::wrong(format!("{}: there is no WAV file in it", dir.display())));
     }
     let (recogniser, table) = (place.recogniser().await?, phrase_table());
-    let listener = Listener { recogniser: recogniser.as_ref(), table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge()? };
+    let listener = Listener { recogniser: recogniser.as_ref(), table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let mut failed = false;
     for (name, path) in files {
         let turns = hear(&listener, &path, args.state).await;

@@ -28,7 +28,7 @@ pub(super) async fn corpora(place: &Place, measured: &Measured) -> Result<(), Tr
     let folder = place.eval_dir("corpora")?;
     corpora::fetch(&folder, &mut |line| eprintln!("{line}")).map_err(Trouble::failed)?;
     let (clips, recall, table) = (corpora::clips(&folder), place.remembering(false).await?, phrase_table());
-    let listener = Listener { recogniser: &recall, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge()? };
+    let listener = Listener { recogniser: &recall, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let mut tallies: BTreeMap<Kind, Tally> = BTreeMap::new();
     let (mut unread, mut said, time_is_up) = (Vec::new(), Stopwatch::start(), measured.limit());
     let mut heard = 0;
@@ -128,7 +128,7 @@ fn quotes(tally: &Tally) -> Vec<String> {
 /// [`Trouble`] when the recogniser does not start.
 pub(super) async fn noise(place: &Place, measured: &Measured) -> Result<(), Trouble> {
     let (recall, table) = (place.remembering(false).await?, phrase_table());
-    let listener = Listener { recogniser: &recall, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge()? };
+    let listener = Listener { recogniser: &recall, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let each_s = 3_600 / (noise::KINDS.len() * noise::LEVELS.len()) as u32 + 1;
     let (mut all, mut rows) = (Tally::default(), Vec::new());
     for (kind, name) in noise::KINDS.iter().enumerate() {

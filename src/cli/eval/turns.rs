@@ -2,7 +2,7 @@
 //!
 //! Reads the configuration, starts the recogniser, prints and publishes. What is measured stands in `eval/turns`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 

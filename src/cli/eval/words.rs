@@ -42,7 +42,7 @@ async fn measure(place: &Place, args: &Measured) -> Result<(), Trouble> {
     fetch(&folder, &mut |line| eprintln!("{line}")).map_err(Trouble::failed)?;
     let clips = known(&folder).map_err(Trouble::failed)?;
     let (product, library, table) = (place.remembering(false).await?, place.remembering(true).await?, phrase_table());
-    let listener = Listener { recogniser: &product, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge()? };
+    let listener = Listener { recogniser: &product, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let mut sums: BTreeMap<&str, [Errors; 2]> = BTreeMap::new();
     let mut seconds = 0.0;
     for clip in &clips {

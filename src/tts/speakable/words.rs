@@ -60,12 +60,32 @@ fn say(word: &str) -> String {
     if core.is_empty() {
         return closing;
     }
+    if let Some(said) = abbreviation(core) {
+        // Its last dot is its own; of what follows, a comma stays.
+        let last = word[opening + core.len()..].trim_start_matches('.');
+        return format!("{said}{}", last.chars().filter(|c| ",!?;:".contains(*c)).collect::<String>());
+    }
     let said = sign(core).map(str::to_owned)
         .or_else(|| address(core))
+        .or_else(|| super::numbers::shaped(core))
         .or_else(|| path(core))
         .or_else(|| quantity(core))
         .unwrap_or_else(|| name(core));
     format!("{said}{closing}")
+}
+
+/// Abbreviations that are said in full, without their last dot.
+fn abbreviation(core: &str) -> Option<&'static str> {
+    Some(match core {
+        "e.g" | "E.g" => "for example",
+        "i.e" | "I.e" => "that is",
+        "vs" => "versus",
+        "approx" => "about",
+        "w/o" => "without",
+        "w/" => "with",
+        "I/O" | "i/o" => "I O",
+        _ => return None,
+    })
 }
 
 /// A word that is only a sign.
@@ -118,6 +138,10 @@ fn is_address_part(part: &str) -> bool {
 
 /// File paths: the last two parts, the rest would not be remembered.
 fn path(core: &str) -> Option<String> {
+    // A place in a file: "src/main.rs:42".
+    if let Some((file, line)) = core.rsplit_once(':').filter(|(f, l)| !l.is_empty() && l.bytes().all(|b| b.is_ascii_digit()) && extension(f).is_some()) {
+        return Some(format!("{}, line {line}", path(file).unwrap_or_else(|| name(file))));
+    }
     let rooted = core.starts_with('/') || core.starts_with("~/") || core.starts_with("./") || core.starts_with("../") || core.get(1..3) == Some(":\\");
     let parts: Vec<&str> = core.split(['/', '\\']).filter(|p| !matches!(*p, "" | "." | ".." | "~")).collect();
     let file = parts.last().is_some_and(|p| extension(p).is_some());
