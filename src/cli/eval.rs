@@ -10,6 +10,8 @@ use clap::Subcommand;
 use super::setup::Trouble;
 use crate::eval::figures;
 
+#[cfg(all(feature = "voice", feature = "whisper"))]
+pub mod commands;
 pub mod utterances;
 
 pub use utterances::moment_of;
@@ -20,6 +22,9 @@ pub enum EvalCommand {
     /// What each sentence of a table would decide, by its words alone
     #[command(after_help = utterances::AFTER_HELP)]
     Utterances(utterances::UtterancesArgs),
+    /// Speak commands, consents, denials and near misses in many voices and places, and count what the ear makes of them
+    #[cfg(all(feature = "voice", feature = "whisper"))]
+    Commands(commands::CommandsArgs),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -35,6 +40,8 @@ pub enum EvalCommand {
 pub fn run(command: EvalCommand) -> Result<ExitCode, Trouble> {
     match command {
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
+        #[cfg(all(feature = "voice", feature = "whisper"))]
+        EvalCommand::Commands(args) => commands::run(&args),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");

@@ -134,6 +134,11 @@ fn passes(class: Class, relative: f32, ll: f32, lead: f32, pending: bool) -> boo
     }
 }
 
+/// How many nats below the free transcript a sentence of this class is worth following: as far as it could still count or rival.
+pub fn followed_below(class: Class) -> f32 {
+    match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 }
+}
+
 fn meaning_by_sound(heard: &Heard, table: &[Scored], moment: &Moment) -> Option<Meaning> {
     let row = |id: u16| table.get(id as usize).map(|s| &s.meaning);
     let best = heard.scores.iter().filter(|s| s.ll.is_finite()).max_by(|a, b| a.ll.total_cmp(&b.ll))?;

@@ -3,4 +3,15 @@
 //! Called by the commands `eval` and `bench` alone. Uses the product's own rooms as they are: whatever is measured here is what
 //! runs. Decides nothing and is never on the way of a conversation.
 
+pub mod cases;
+pub mod clips;
+#[cfg(feature = "voice")]
+pub mod commands;
 pub mod figures;
+pub mod noise;
+#[cfg(feature = "voice")]
+mod piper;
+#[cfg(feature = "voice")]
+pub mod report;
+#[cfg(feature = "voice")]
+pub mod voices;

@@ -1,0 +1,87 @@
+//! `voxgate eval commands`: spoken commands, consents, denials and near misses, through the product's own ear and judge.
+
+use std::process::ExitCode;
+
+use crate::cli::setup::{Place as Setup, Trouble};
+use crate::engine::grammar::phrase_table;
+use crate::engine::intent::followed_below;
+use crate::eval::commands::{Hearings, clips_of, trials};
+use crate::eval::report;
+use crate::eval::voices::{Clips, cache_dir, choose};
+use crate::models::{read_checked, sha256_hex};
+use crate::stt::{self, PoolConfig, WhisperPool};
+
+/// Nats further than in the product, so that rules can be judged again without hearing again.
+const WIDER: f32 = 3.0;
+
+/// What to measure.
+#[derive(clap::Args, Clone, Debug)]
+pub struct CommandsArgs {
+    /// Voices; all where none is named
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub voices: Vec<String>,
+    /// A few sentences in the voices that are quick to make
+    #[arg(long)]
+    pub quick: bool,
+    /// Only make the clips
+    #[arg(long)]
+    pub clips: bool,
+    /// Hear at most so many trials that are not kept yet
+    #[arg(long, value_name = "N")]
+    pub most: Option<usize>,
+    /// Judge what is kept and hear nothing
+    #[arg(long)]
+    pub kept: bool,
+    /// Print every trial that went wrong
+    #[arg(long)]
+    pub wrong: bool,
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// [`Trouble`]: a voice, a model or the recogniser is missing, with what brings it; in a quick run also a figure out of its bounds.
+pub fn run(args: &CommandsArgs) -> Result<ExitCode, Trouble> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Trouble::failed)?;
+    runtime.block_on(measure(args))
+}
+
+async fn measure(args: &CommandsArgs) -> Result<ExitCode, Trouble> {
+    let place = Setup::find(None, &[])?;
+    let voices = choose(&args.voices).map_err(Trouble::wrong)?;
+    let voices: Vec<_> = voices.into_iter().filter(|v| !args.quick || v.is_quick()).collect();
+    let folder = cache_dir().map_err(Trouble::failed)?;
+    let clips = Clips::new(&folder, &place.models);
+    let mut trials = trials(&voices, args.quick);
+    if args.clips {
+        let wanted = clips_of(&trials);
+        for (voice, text) in wanted.iter().filter(|(v, _)| v.engine != crate::eval::voices::Engine::Kokoro) {
+            clips.say(voice, text).map_err(Trouble::failed)?;
+        }
+        eprintln!("the quick clips are there");
+        let made = clips.bring(&wanted).map_err(Trouble::failed)?;
+        eprintln!("{made} clips made of Kokoro's");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (table, model) = (phrase_table(), place.listener_model()?);
+    let margins: Vec<f32> = table.iter().map(|s| followed_below(s.meaning.class()) + WIDER).collect();
+    let phrases: Vec<_> = table.iter().map(|s| s.phrase.clone()).collect();
+    let checked = read_checked(&model).map_err(Trouble::failed)?;
+    let parameters = format!("{} {} en {phrases:?} {margins:?}", checked.sha256, stt::REVISION);
+    let mut hearings = Hearings::open(&folder, &parameters);
+    if args.kept {
+        eprintln!("{} of {} trials are kept ({})", hearings.known(&trials), trials.len(), &sha256_hex(parameters.as_bytes())[..16]);
+    } else {
+        if let Some(most) = args.most { trials.truncate(most) }
+        clips.bring(&clips_of(&trials)).map_err(Trouble::failed)?;
+        let program = std::env::current_exe().map_err(Trouble::failed)?;
+        let pool = WhisperPool::start(PoolConfig { margins, ..PoolConfig::new(program, model, phrases) }).await.map_err(Trouble::failed)?;
+        let told = |n: usize, of: usize| if n % 100 == 0 { eprintln!("{n} of {of} heard") };
+        hearings.hear(&trials, &clips, &pool, told).await.map_err(Trouble::failed)?;
+        pool.shutdown().await;
+    }
+    let verdicts = hearings.judge(&trials, &table);
+    for line in report::lines(&verdicts) { println!("{line}") }
+    if args.wrong { for line in report::wrong(&verdicts) { println!("{line}") } }
+    Ok(ExitCode::SUCCESS)
+}
