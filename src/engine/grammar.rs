@@ -130,6 +130,7 @@ const DENY: &[&str] = &[
     "not yet", "never mind", "nevermind", "forget it", "forget that", "please dont", "please do not", "absolutely not", "negative", "i said no", "no no no", "no wait", "no stop", "no cancel", "no cancel that", "better not",
     "rather not", "id rather not", "of course not", "certainly not", "definitely not", "dont do it yet", "dont go ahead", "do not go ahead", "no dont do it", "not this time", "leave it", "skip it", "deny", "denied", "reject", "refuse", "decline",
     "not so fast", "i changed my mind", "ive changed my mind", "no i changed my mind", "keep it on", "stay", "stay in plan mode", "stay in planning mode", "keep plan mode on", "leave it on", "leave plan mode on",
+    "no not like that", "no not that", "no leave it", "no forget it", "no never mind", "no not yet", "no not now", "no absolutely not", "no definitely not",
 ];
 const HOLD: &[&str] = &[
     "wait", "hold on", "hang on", "wait a minute", "wait a moment", "wait a second", "wait wait", "one moment", "just a moment", "one second", "just a second", "one minute", "just a minute", "give me a moment", "give me a minute",
@@ -151,6 +152,8 @@ const RIVALS: &[&str] = &[
     "not plan #", "cancel plan #", "reject plan #", "move plan #", "approve plan # no", "confirm plan # no", "confirm plan # wait", "approve plan # wait", "yes dont do it", "yes but dont do it", "yes do", "go away", "go to bed", "hey", "now", "know", "you", "thank you",
     "enter", "leave", "the plan", "plan mode", "plan mode off", "improve the plan", "dont approve the plan", "present the plan", "go ahead no", "yes go ahead no", "go ahead wait", "yes do it no", "i didnt", "i do it", "guess do it", "go home", "good",
     "exit", "next plan mode", "exit plan", "leave plan", "text plan mode",
+    "exit plan mode no", "leave plan mode no", "exit plan mode wait", "leave plan mode wait", "yes but not now", "yes do it later", "yes go", "i guess do it", "he said go ahead", "should i go ahead", "never go ahead",
+    "never leave plan mode", "never exit plan mode", "lets do it", "just do it", "you do it", "why do it", "we went ahead", "prove plan #", "compare plan #", "approve step #", "wont confirm plan #", "should i confirm plan #", "confirm plan # dont",
 ];
 
 type Row = (&'static [&'static str], fn(Option<u32>) -> Meaning);
@@ -311,7 +314,11 @@ pub fn phrase_table() -> Vec<Scored> {
     for (sentence, meaning) in SCORED {
         add(sentence, spellings(sentence), meaning.clone());
     }
-    for n in 1..=9u32 {
+    for n in 1..=4u32 {
+        let all = number_spellings(n).into_iter().flat_map(|num| spellings(&format!("read step {num}"))).collect();
+        add("read step", all, Meaning::Read(Some(n)));
+    }
+    for n in 1..=10u32 {
         for (verbs, make) in [(&["approve", "approved", "a proof"][..], Meaning::Approve as fn(Option<u32>) -> Meaning), (&["confirm", "confirmed"][..], Meaning::Confirm)] {
             let all = verbs.iter().flat_map(|v| number_spellings(n).into_iter().flat_map(move |num| spellings(&format!("{v} plan {num}")))).collect();
             add("approve", all, make(Some(n)));
@@ -339,6 +346,10 @@ const SCORED: &[(&str, Meaning)] = &[
     ("not yet", Meaning::Deny), ("never mind", Meaning::Deny), ("no way", Meaning::Deny), ("please don't", Meaning::Deny), ("absolutely not", Meaning::Deny), ("negative", Meaning::Deny),
     ("no no no", Meaning::Deny), ("don't", Meaning::Deny), ("stop it", Meaning::Deny), ("no thanks", Meaning::Deny), ("I said no", Meaning::Deny), ("not now", Meaning::Deny), ("forget it", Meaning::Deny),
     ("do not do it", Meaning::Deny), ("no, wait", Meaning::Deny), ("don't go ahead", Meaning::Deny), ("do not go ahead", Meaning::Deny), ("wait", Meaning::Hold), ("hold on", Meaning::Hold),
+    ("let's plan first", Meaning::Enter), ("stop talking", Meaning::Stop), ("be quiet", Meaning::Stop), ("read the plan", Meaning::Read(None)), ("don't do that", Meaning::Deny), ("do not do that", Meaning::Deny),
+    ("no, stop", Meaning::Deny), ("no, cancel that", Meaning::Deny), ("no, thank you", Meaning::Deny), ("I'd rather not", Meaning::Deny), ("rather not", Meaning::Deny), ("leave it", Meaning::Deny), ("nah", Meaning::Deny),
+    ("I changed my mind", Meaning::Deny), ("definitely not", Meaning::Deny), ("of course not", Meaning::Deny), ("better not", Meaning::Deny), ("no, not like that", Meaning::Deny), ("no, not now", Meaning::Deny), ("skip it", Meaning::Deny),
+    ("wait a minute", Meaning::Hold), ("hang on", Meaning::Hold), ("one moment", Meaning::Hold), ("just a moment", Meaning::Hold), ("let me think", Meaning::Hold),
 ];
 
 fn number_spellings(n: u32) -> Vec<String> {
@@ -349,7 +360,7 @@ fn number_spellings(n: u32) -> Vec<String> {
 
 /// First letter large, and "Plan" / "Mode" in either case: a recogniser writes all of these for one sound.
 fn spellings(sentence: &str) -> Vec<String> {
-    let with_marks = sentence.replace("dont", "don't").replace("didnt", "didn't");
+    let with_marks = sentence.replace("dont", "don't").replace("didnt", "didn't").replace("wont ", "won't ").replace("lets ", "let's ");
     let mut chars = with_marks.chars();
     let first: String = chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
     let base = format!("{first}{}", chars.as_str()).replace(" i ", " I ");
@@ -362,7 +373,9 @@ fn spellings(sentence: &str) -> Vec<String> {
     }
     if base.starts_with("Leave plan mode") { all.push("Leaf plan mode".into()) }
     if base.starts_with("Enter plan mode") { all.extend(["Inter plan mode".into(), "Interplan mode".into(), "Enterplan mode".into()]) }
-    if base == "Plan mode on" { all.push("Plan Mode On".into()) }
+    if base == "Plan mode on" { all.extend(["Plan Mode On".into(), "Plan mode one".into(), "Plan mod on".into(), "Plan moat on".into()]) }
+    if base == "Never mind" { all.push("Nevermind".into()) }
+    if base == "Nah" { all.extend(["Naw".into(), "Na".into()]) }
     all
 }
 

@@ -36,6 +36,8 @@ pub struct Heard {
     pub tokens: u32,
     /// Probability that there was no speech at all, 0..=1. 0 when unknown.
     pub no_speech: f32,
+    /// The sound begins in the middle of speech: words before it may be missing, see [`begins_in_speech`].
+    pub clipped: bool,
     /// Scores of the phrases that came within the pruning margin, best first. Empty when the recogniser cannot score:
     /// judgement then rests on the text alone.
     pub scores: Vec<PhraseScore>,
@@ -47,3 +49,24 @@ impl Heard {
         Self { text: text.into(), ..Self::default() }
     }
 }
+
+/// Frames of 20 ms that are looked at, at either end.
+const EDGE: usize = 5;
+
+/// Whether a sound begins in the middle of speech. An ear that opened in time has background before the first word and behind the
+/// last: here the first 100 ms are nearly as loud as speech and far louder than the last 100 ms. `levels`: dBFS of each 20 ms.
+/// In noise of 5 dB it cannot be told.
+pub fn begins_in_speech(levels: &[f32]) -> bool {
+    if levels.len() < 3 * EDGE { return false }
+    let loudest = |part: &[f32]| part.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let (front, back) = (loudest(&levels[..EDGE]), loudest(&levels[levels.len() - EDGE..]));
+    let mut sorted = levels.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    let speech = sorted[sorted.len() * 9 / 10];
+    front > speech - FRONT_BELOW_DB && front > back + FRONT_OVER_DB
+}
+
+/// A front this far below the loud parts may still be speech.
+const FRONT_BELOW_DB: f32 = 14.0;
+/// Background differs from one end of an utterance to the other by less than this.
+const FRONT_OVER_DB: f32 = 8.0;

@@ -99,62 +99,130 @@ pub fn decide_text(text: &str, moment: &Moment) -> Decision {
 }
 
 /// Decides on what a recogniser heard: the text, and how well the grammar's sentences fit the sound.
-pub fn decide(heard: &Heard, table: &[Scored], moment: &Moment) -> Decision {
+pub fn decide(heard: &Heard, table: &[Scored], moment: &Moment) -> Decision { decide_by(&RULES, heard, table, moment) }
+
+/// As [`decide`], by other rules: for measurements.
+pub fn decide_by(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment) -> Decision {
     let by_text = decide_text(&heard.text, moment);
+    let nothing = if moment.open == Open::Nothing { Decision::None } else { Decision::Neither { bare: false } };
     if heard.scores.is_empty() {
-        return by_text;
+        // Typed words have no sound. A recogniser that wrote something and found none of our sentences near it heard none of them.
+        return if by_text.loosens() && heard.tokens > 0 { nothing } else { by_text };
     }
-    let by_sound = resolve(meaning_by_sound(heard, table, moment), &heard.text, moment);
+    let by_sound = resolve(meaning_by_sound(rules, heard, table, moment), &heard.text, moment);
+    let silent = |d: &Decision| matches!(d, Decision::None | Decision::Neither { .. });
     match (&by_text, &by_sound) {
-        // A written denial stands, whatever the sound of it suggests.
-        (Decision::Deny | Decision::Hold, sound) if sound.loosens() => by_text,
-        // A spoken denial stands too: "No." is often written "Yeah."
-        (_, Decision::Deny | Decision::Hold) if moment.open != Open::Nothing => by_sound,
-        // The last step needs the sound: exact words alone do not approve.
-        (Decision::Approve, sound) if *sound != Decision::Approve => Decision::Neither { bare: false },
-        // A written command is not overruled by a sound that says less.
-        (text, Decision::None | Decision::Neither { .. }) if !matches!(text, Decision::None | Decision::Neither { .. }) => by_text,
-        (Decision::None | Decision::Neither { .. }, Decision::Neither { bare: true } | Decision::Neither { bare: false } | Decision::None) => by_text,
-        (Decision::None | Decision::Neither { .. }, _) => by_sound,
+        // A denial stands, written or spoken, whatever else it is taken for: "No." is often written "Yeah."
+        (Decision::Deny | Decision::Hold, Decision::Deny | Decision::Hold) => by_text,
+        (_, Decision::Deny | Decision::Hold) => by_sound,
+        (Decision::Deny | Decision::Hold, _) => by_text,
+        // Nothing loosens by its words alone: the sound must agree, with its lead over every rival.
+        (text, sound) if text.loosens() && silent(sound) => nothing,
+        (text, sound) if silent(text) && silent(sound) => by_text,
+        (text, _) if silent(text) => by_sound,
+        (_, sound) if silent(sound) => by_text,
         // Both know a command and differ: the harmless one counts.
         (text, sound) if text != sound && text.loosens() => by_sound,
         _ => by_text,
     }
 }
 
-/// Lead over the best other meaning, in nats, that each class needs, with the fit it needs relative to the free transcript and
-/// absolutely. Measured on synthetic voices of several engines; loosening was set so that no denial passed in 1,008 trials.
-fn passes(class: Class, relative: f32, ll: f32, lead: f32, pending: bool) -> bool {
-    match class {
-        Class::Harmless => relative >= -6.0 && ll >= -12.0 && lead >= 2.0,
-        Class::Loosening => relative >= -2.0 && ll >= -6.0 && lead >= 2.0,
-        Class::Consent => relative >= -2.0 && ll >= -4.0 && lead >= 2.0,
-        Class::Denial => relative >= -3.0 && ll >= if pending { -7.0 } else { -6.0 } && lead >= 1.0,
-        Class::Other => relative >= -2.0 && lead >= 1.0,
-    }
+/// What a sentence needs on the sound, in nats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Its log-probability, relative to the free transcript's.
+    pub relative: f32,
+    /// Its log-probability by itself.
+    pub floor: f32,
+    /// Its lead over the best sentence of another meaning.
+    pub lead: f32,
 }
+
+/// The rules of all classes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Tightens or only asks.
+    pub harmless: Rule,
+    /// Asks to loosen, or confirms, and the free transcript is the sentence itself.
+    pub loosening: Rule,
+    /// As `loosening`, but something else was written.
+    pub loosening_unwritten: Rule,
+    /// Consents to a tool or to leaving, written so.
+    pub consent: Rule,
+    /// As `consent`, but something else was written.
+    pub consent_unwritten: Rule,
+    /// Denies or holds while nothing is open.
+    pub denial: Rule,
+    /// Denies or holds while a question is open.
+    pub denial_asked: Rule,
+    /// Approves nothing: bare yes, rivals.
+    pub other: Rule,
+    /// Lead of what loosens over everything that denies, taken together.
+    pub opposed: f32,
+    /// Nothing loosens when it is likelier than this that nobody spoke.
+    pub no_speech: f32,
+    /// A longer transcript that happens to hold a command's sound is ordinary speech.
+    pub tokens: u32,
+}
+
+const fn rule(relative: f32, floor: f32, lead: f32) -> Rule { Rule { relative, floor, lead } }
+
+/// Fitted on one half of the voices of `voxgate eval commands` and judged on the other.
+pub const RULES: Rules = Rules {
+    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -6.0, 2.0), loosening_unwritten: rule(-2.0, -6.0, 2.0), consent: rule(-2.0, -4.0, 2.0), consent_unwritten: rule(-2.0, -4.0, 2.0),
+    denial: rule(-3.0, -6.0, 1.0), denial_asked: rule(-3.0, -7.0, 1.0), other: rule(-2.0, -16.0, 1.0), opposed: 2.0, no_speech: 0.7, tokens: 16,
+};
 
 /// How many nats below the free transcript a sentence of this class is worth following: as far as it could still count or rival.
 pub fn followed_below(class: Class) -> f32 {
     match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 }
 }
 
-fn meaning_by_sound(heard: &Heard, table: &[Scored], moment: &Moment) -> Option<Meaning> {
-    let row = |id: u16| table.get(id as usize).map(|s| &s.meaning);
-    let best = heard.scores.iter().filter(|s| s.ll.is_finite()).max_by(|a, b| a.ll.total_cmp(&b.ll))?;
-    let meaning = row(best.id)?;
-    let same = |other: &Meaning| other == meaning || (meaning.class() == Class::Denial && other.class() == Class::Denial);
-    let rival = heard.scores.iter().filter(|s| row(s.id).is_some_and(|m| !same(m))).map(|s| s.ll).fold(f32::NEG_INFINITY, f32::max);
-    let lead = if rival.is_finite() { best.ll - rival } else { f32::INFINITY };
-    let strict = matches!(meaning.class(), Class::Loosening | Class::Consent);
-    if strict && (holds_veto(&heard.text) || heard.text.contains('?')) {
+/// The best sentence on the sound and what speaks against it.
+struct Found<'a> {
+    meaning: &'a Meaning,
+    ll: f32,
+    lead: f32,
+    /// Lead over all denials together; infinite for a denial.
+    opposed: f32,
+}
+
+/// Denials are one meaning: "no" and "don't do it" do not compete, and together they compete with what loosens.
+fn best_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<Found<'a>> {
+    let row = |id: u16| table.get(id as usize);
+    let scores = || heard.scores.iter().filter(|s| s.ll.is_finite()).filter_map(|s| Some((row(s.id)?, s.ll)));
+    let (best, ll) = scores().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let meaning = &best.meaning;
+    let denies = |m: &Meaning| m.class() == Class::Denial;
+    let same = |other: &Meaning| other == meaning || denies(meaning) && denies(other);
+    let rival = scores().filter(|(s, _)| !same(&s.meaning)).map(|(_, ll)| ll).fold(f32::NEG_INFINITY, f32::max);
+    let opposes = |s: &Scored| denies(&s.meaning) || s.meaning == Meaning::Rival && holds_veto(&s.phrase.spellings[0]);
+    let against = scores().filter(|(s, _)| opposes(s)).map(|(_, ll)| ll.exp()).sum::<f32>().ln();
+    let over = |rival: f32| if rival.is_finite() { ll - rival } else { f32::INFINITY };
+    Some(Found { meaning, ll, lead: over(rival), opposed: if denies(meaning) { f32::INFINITY } else { over(against) } })
+}
+
+fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment) -> Option<Meaning> {
+    let found = best_on_sound(heard, table)?;
+    let written = meaning_of(&heard.text);
+    let agrees = written.as_ref() == Some(found.meaning);
+    let asked = moment.open != Open::Nothing;
+    let (rule, strict) = match found.meaning.class() {
+        Class::Harmless => (&rules.harmless, false),
+        Class::Loosening if agrees => (&rules.loosening, true),
+        Class::Loosening => (&rules.loosening_unwritten, true),
+        Class::Consent if agrees => (&rules.consent, true),
+        Class::Consent => (&rules.consent_unwritten, true),
+        Class::Denial if asked => (&rules.denial_asked, false),
+        Class::Denial => (&rules.denial, false),
+        Class::Other => (&rules.other, false),
+    };
+    // What is written as another sentence of the grammar, asks, doubts or begins in the middle of speech is no plain statement.
+    let doubtful = heard.clipped || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || written.is_some() && !agrees;
+    if heard.tokens > rules.tokens || strict && (doubtful || found.opposed < rules.opposed) {
         return None;
     }
-    // A long transcript that happens to hold a command's sound is ordinary speech.
-    if heard.tokens > 16 {
-        return None;
-    }
-    passes(meaning.class(), best.ll - heard.free_ll, best.ll, lead, moment.open != Open::Nothing).then(|| meaning.clone())
+    (found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead).then(|| found.meaning.clone())
 }
 
 /// Longest utterance, in words, that is searched for a denial: beyond it somebody is telling a story.

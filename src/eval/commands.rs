@@ -14,8 +14,8 @@ use super::clips::{self, Place};
 use super::noise::Dice;
 use super::voices::{Clips, Engine, Side, VOICES, Voice};
 use crate::engine::grammar::Scored;
-use crate::engine::heard::{Heard, PhraseScore};
-use crate::engine::intent::{Decision, decide};
+use crate::engine::heard::{Heard, PhraseScore, begins_in_speech};
+use crate::engine::intent::{Decision, Rules, decide_by};
 use crate::models::sha256_hex;
 use crate::stt::{Job, Recogniser};
 
@@ -57,14 +57,17 @@ pub fn trials(voices: &[Voice], quick: bool) -> Vec<Trial> {
     all
 }
 
-/// Near misses are many sentences in one place each, the rest fewer in all; slow voices say a third of the near misses.
+/// Near misses are many sentences in one place each, denials a few more places; slow voices say half of the denials and a quarter of
+/// the near misses.
 fn places(case: Case, voice: &Voice, turn: usize, quick: bool) -> Vec<Place> {
     let (ten, five) = if turn % 2 == 0 { (Place::Babble(10), Place::Babble(5)) } else { (Place::Fan(10), Place::Fan(5)) };
     match case.sort {
         Sort::Clipped => vec![Place::Clean],
-        Sort::Near if voice.engine == Engine::Kokoro && turn % 3 != 0 => Vec::new(),
-        Sort::Near => vec![[Place::Clean, ten, Place::Room, Place::Clean][turn / 3 % 4]],
+        Sort::Near if voice.engine == Engine::Kokoro && turn % 4 != 0 => Vec::new(),
+        Sort::Denial if voice.engine == Engine::Kokoro && turn % 2 != 0 => Vec::new(),
+        Sort::Near => vec![[Place::Clean, ten, Place::Room, Place::Clean][turn / 4 % 4]],
         _ if quick => vec![Place::Clean, ten],
+        Sort::Denial => vec![Place::Clean, Place::Babble(10), Place::Fan(10), if turn % 4 < 2 { Place::Babble(5) } else { Place::Fan(5) }, Place::Room],
         _ => vec![Place::Clean, ten, five, Place::Room],
     }
 }
@@ -83,8 +86,9 @@ struct Kept {
 
 impl Kept {
     fn heard(&self) -> Heard {
+        let levels: Vec<f32> = self.levels.iter().map(|l| f32::from(*l)).collect();
         let scores = self.scores.iter().map(|(id, ll)| PhraseScore { id: *id, ll: *ll }).collect();
-        Heard { text: self.text.clone(), free_ll: self.free_ll, tokens: self.tokens, no_speech: self.no_speech, scores, ..Heard::default() }
+        Heard { text: self.text.clone(), free_ll: self.free_ll, tokens: self.tokens, no_speech: self.no_speech, clipped: begins_in_speech(&levels), scores }
     }
 }
 
@@ -146,10 +150,10 @@ impl Hearings {
     }
 
     /// What each trial decides; trials that were not heard are left out.
-    pub fn judge(&self, trials: &[Trial], table: &[Scored]) -> Vec<Verdict> {
+    pub fn judge(&self, trials: &[Trial], table: &[Scored], rules: &Rules) -> Vec<Verdict> {
         let of = |trial: &Trial| {
             let heard: Vec<Heard> = self.known.get(&trial.key())?.iter().map(Kept::heard).collect();
-            Some(Verdict::of(*trial, &heard, table))
+            Some(Verdict::of(*trial, &heard, table, rules))
         };
         trials.iter().filter_map(of).collect()
     }
@@ -212,8 +216,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn of(trial: Trial, heard: &[Heard], table: &[Scored]) -> Self {
-        let in_moment = |m| heard.iter().map(move |h| decide(h, table, m)).collect::<Vec<Decision>>();
+    fn of(trial: Trial, heard: &[Heard], table: &[Scored], rules: &Rules) -> Self {
+        let in_moment = |m| heard.iter().map(move |h| decide_by(rules, h, table, m)).collect::<Vec<Decision>>();
         let decided: Vec<&str> = in_moment(&trial.case.moment).iter().map(Decision::name).collect();
         let strict = matches!(trial.case.sort, Sort::Denial | Sort::Near | Sort::Clipped);
         let loosened = strict && DANGEROUS.iter().any(|m| in_moment(m).iter().any(Decision::loosens));

@@ -15,7 +15,8 @@ use super::transcript;
 use super::trie::{Decoder, Marks, Trie, log_sum_exp};
 use super::wire::{SentPhrase, Timings};
 use super::{MAX_SAMPLES, SAMPLE_RATE_HZ};
-use crate::engine::heard::Heard;
+use crate::engine::heard::{Heard, begins_in_speech};
+use crate::media::level::rms_dbfs;
 
 /// Positions of the encoder that an ordinary command gets: 512 x 20 ms. Below it tiny models loop (measured at 384 and 256).
 const SMALL_AUDIO_CTX: usize = 512;
@@ -25,6 +26,8 @@ const FULL_AUDIO_CTX: usize = 1500;
 const MIN_SAMPLES: usize = SAMPLE_RATE_HZ / 10;
 /// Peaks below this (-72 dBFS) are digital silence, whatever Whisper would like to read into them.
 const SILENCE_PEAK: u16 = 8;
+/// 20 ms.
+const LEVEL_SAMPLES: usize = SAMPLE_RATE_HZ / 50;
 /// Tokens of the longest spelling.
 const MAX_PHRASE_TOKENS: usize = 48;
 /// Above this probability that nobody spoke, an unsure transcript is dropped. Measured on tiny.en and base: hiss, hum and a
@@ -110,7 +113,10 @@ impl Whisper {
         let free = self.transcribe(past, most_tokens(samples.len()))?;
         ms.free = watch.lap();
         let mut heard = self.report(&free, no_speech);
-        if score && !self.trie.is_empty() {
+        let levels: Vec<f32> = samples.chunks_exact(LEVEL_SAMPLES).map(rms_dbfs).collect();
+        heard.clipped = begins_in_speech(&levels);
+        // The sentences are English. In another language none is scored, and without a score none of them loosens.
+        if score && language == "en" && !self.trie.is_empty() {
             let mut steps = Steps { state: &mut self.state, threads: self.threads };
             // Decoding the last start token again brings the odds of the first word back.
             steps.step(last, past - 1)?;
@@ -206,7 +212,7 @@ impl Whisper {
         if no_speech > NO_SPEECH && per_token < UNSURE_PER_TOKEN {
             text.clear();
         }
-        Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, scores: Vec::new() }
+        Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, clipped: false, scores: Vec::new() }
     }
 }
 

@@ -1,18 +1,20 @@
 //! `voxgate eval commands`: spoken commands, consents, denials and near misses, through the product's own ear and judge.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::setup::{Place as Setup, Trouble};
 use crate::engine::grammar::phrase_table;
-use crate::engine::intent::followed_below;
-use crate::eval::commands::{Hearings, clips_of, trials};
+use crate::engine::intent::{RULES, Rule, Rules, followed_below};
+use crate::eval::commands::{Hearings, Verdict, clips_of, trials};
+use crate::eval::figures;
 use crate::eval::report;
 use crate::eval::voices::{Clips, cache_dir, choose};
 use crate::models::{read_checked, sha256_hex};
 use crate::stt::{self, PoolConfig, WhisperPool};
 
 /// Nats further than in the product, so that rules can be judged again without hearing again.
-const WIDER: f32 = 3.0;
+const WIDER: f32 = 2.0;
 
 /// What to measure.
 #[derive(clap::Args, Clone, Debug)]
@@ -35,6 +37,12 @@ pub struct CommandsArgs {
     /// Print every trial that went wrong
     #[arg(long)]
     pub wrong: bool,
+    /// Judge by the rules in this JSON file: {"consent": [relative, floor, lead], "opposed": nats, ...}
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// Write the figures into this project's docs
+    #[arg(long, value_name = "FOLDER")]
+    pub publish: Option<PathBuf>,
 }
 
 /// Does what was asked.
@@ -80,8 +88,47 @@ async fn measure(args: &CommandsArgs) -> Result<ExitCode, Trouble> {
         hearings.hear(&trials, &clips, &pool, told).await.map_err(Trouble::failed)?;
         pool.shutdown().await;
     }
-    let verdicts = hearings.judge(&trials, &table);
+    let rules = args.rules.as_deref().map_or(Ok(RULES), rules_of).map_err(Trouble::wrong)?;
+    let verdicts = hearings.judge(&trials, &table, &rules);
     for line in report::lines(&verdicts) { println!("{line}") }
     if args.wrong { for line in report::wrong(&verdicts) { println!("{line}") } }
+    if let Some(project) = &args.publish {
+        let machine = figures::machine(&place.config.stt.model);
+        for figure in report::figures(&verdicts, trials.len(), &machine) { figures::publish(project, &figure).map_err(Trouble::failed)? }
+    }
+    if args.quick { bounds(&verdicts).map_err(Trouble::failed)? }
     Ok(ExitCode::SUCCESS)
 }
+
+/// The rules of a file; what it does not name stays as it is.
+fn rules_of(file: &Path) -> Result<Rules, String> {
+    let told = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|e| told(&e))?;
+    let json: serde_json::Value = serde_json::from_str(&text).map_err(|e| told(&e))?;
+    let mut rules = RULES;
+    let rows = [
+        ("harmless", &mut rules.harmless), ("loosening", &mut rules.loosening), ("loosening_unwritten", &mut rules.loosening_unwritten), ("consent", &mut rules.consent),
+        ("consent_unwritten", &mut rules.consent_unwritten), ("denial", &mut rules.denial), ("denial_asked", &mut rules.denial_asked), ("other", &mut rules.other),
+    ];
+    for (name, rule) in rows {
+        let [relative, floor, lead] = [0, 1, 2].map(|n| json[name][n].as_f64().map(|x| x as f32));
+        if let (Some(relative), Some(floor), Some(lead)) = (relative, floor, lead) { *rule = Rule { relative, floor, lead } }
+    }
+    if let Some(x) = json["opposed"].as_f64() { rules.opposed = x as f32 }
+    if let Some(x) = json["no_speech"].as_f64() { rules.no_speech = x as f32 }
+    if let Some(x) = json["tokens"].as_u64() { rules.tokens = x as u32 }
+    Ok(rules)
+}
+
+/// What a quick run must keep, or the command fails.
+fn bounds(all: &[Verdict]) -> Result<(), String> {
+    let loosened: Vec<_> = all.iter().filter(|v| v.loosened).collect();
+    if let Some(v) = loosened.first() { return Err(format!("{} of {} trials loosened that must not, first {} by {}: {}", loosened.len(), all.len(), v.trial.case.text, v.trial.voice.name, v.text)) }
+    let wanted: Vec<_> = all.iter().filter(|v| !v.trial.case.right.is_empty()).collect();
+    let missed = wanted.iter().filter(|v| !v.right).count();
+    let most = wanted.len() * QUICK_MISSED_PERCENT / 100;
+    if missed > most { Err(format!("{missed} of {} sentences were missed; at most {most} may be", wanted.len())) } else { Ok(()) }
+}
+
+/// The quick voices are mostly old ones: they are missed more often than people.
+const QUICK_MISSED_PERCENT: usize = 20;
