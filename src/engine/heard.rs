@@ -70,3 +70,19 @@ pub fn begins_in_speech(levels: &[f32]) -> bool {
 const FRONT_BELOW_DB: f32 = 14.0;
 /// Background differs from one end of an utterance to the other by less than this.
 const FRONT_OVER_DB: f32 = 8.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound(parts: &[(usize, f32)]) -> Vec<f32> { parts.iter().flat_map(|(n, level)| vec![*level; *n]).collect() }
+
+    #[test]
+    fn a_missing_front_is_told_from_background() {
+        assert!(!begins_in_speech(&sound(&[(15, -60.0), (40, -22.0), (12, -60.0)])), "cut well");
+        assert!(!begins_in_speech(&sound(&[(15, -32.0), (40, -21.0), (12, -32.0)])), "cut well, in noise");
+        assert!(begins_in_speech(&sound(&[(40, -22.0), (12, -60.0)])), "begins at once");
+        assert!(begins_in_speech(&sound(&[(2, -50.0), (40, -22.0), (12, -45.0)])), "begins nearly at once");
+        assert!(!begins_in_speech(&sound(&[(4, -22.0)])), "too short to tell");
+    }
+}

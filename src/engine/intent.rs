@@ -143,14 +143,16 @@ pub struct Rule {
 pub struct Rules {
     /// Tightens or only asks.
     pub harmless: Rule,
-    /// Asks to loosen, or confirms, and the free transcript is the sentence itself.
+    /// Asks to loosen, or confirms.
     pub loosening: Rule,
-    /// As `loosening`, but something else was written.
-    pub loosening_unwritten: Rule,
-    /// Consents to a tool or to leaving, written so.
+    /// The same on a worse sound: the lower the score, the larger the lead must be.
+    pub loosening_faint: Rule,
+    /// Consents to a tool or to leaving.
     pub consent: Rule,
-    /// As `consent`, but something else was written.
-    pub consent_unwritten: Rule,
+    /// The same on a worse sound.
+    pub consent_faint: Rule,
+    /// What the lead of a strict sentence must have on top where something else was written.
+    pub unwritten: f32,
     /// Denies or holds while nothing is open.
     pub denial: Rule,
     /// Denies or holds while a question is open.
@@ -159,7 +161,7 @@ pub struct Rules {
     pub other: Rule,
     /// Lead of what loosens over everything that denies, taken together.
     pub opposed: f32,
-    /// Nothing loosens when it is likelier than this that nobody spoke.
+    /// Nothing loosens, and no question is answered by sound, when it is likelier than this that nobody spoke.
     pub no_speech: f32,
     /// A longer transcript that happens to hold a command's sound is ordinary speech.
     pub tokens: u32,
@@ -169,8 +171,8 @@ const fn rule(relative: f32, floor: f32, lead: f32) -> Rule { Rule { relative, f
 
 /// Fitted on one half of the voices of `voxgate eval commands` and judged on the other.
 pub const RULES: Rules = Rules {
-    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -6.0, 2.0), loosening_unwritten: rule(-2.0, -6.0, 2.0), consent: rule(-2.0, -4.0, 2.0), consent_unwritten: rule(-2.0, -4.0, 2.0),
-    denial: rule(-3.0, -6.0, 1.0), denial_asked: rule(-3.0, -7.0, 1.0), other: rule(-2.0, -16.0, 1.0), opposed: 2.0, no_speech: 0.7, tokens: 16,
+    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -4.0, 2.0), loosening_faint: rule(-2.0, -7.0, 3.5), consent: rule(-2.0, -4.0, 2.0), consent_faint: rule(-2.0, -5.5, 3.5), unwritten: 0.0,
+    denial: rule(-3.0, -6.0, 1.0), denial_asked: rule(-4.0, -8.0, 0.5), other: rule(-2.0, -16.0, 1.0), opposed: 2.0, no_speech: 0.7, tokens: 16,
 };
 
 /// How many nats below the free transcript a sentence of this class is worth following: as far as it could still count or rival.
@@ -181,6 +183,8 @@ pub fn followed_below(class: Class) -> f32 {
 /// The best sentence on the sound and what speaks against it.
 struct Found<'a> {
     meaning: &'a Meaning,
+    /// Words of the sentence.
+    words: usize,
     ll: f32,
     lead: f32,
     /// Lead over all denials together; infinite for a denial.
@@ -199,30 +203,49 @@ fn best_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<Found<'a>> {
     let opposes = |s: &Scored| denies(&s.meaning) || s.meaning == Meaning::Rival && holds_veto(&s.phrase.spellings[0]);
     let against = scores().filter(|(s, _)| opposes(s)).map(|(_, ll)| ll.exp()).sum::<f32>().ln();
     let over = |rival: f32| if rival.is_finite() { ll - rival } else { f32::INFINITY };
-    Some(Found { meaning, ll, lead: over(rival), opposed: if denies(meaning) { f32::INFINITY } else { over(against) } })
+    let words = best.phrase.spellings.first().map_or(0, |s| s.split(' ').count());
+    Some(Found { meaning, words, ll, lead: over(rival), opposed: if denies(meaning) { f32::INFINITY } else { over(against) } })
+}
+
+/// The best denial, with its lead over what is a sentence of its own. Rivals exist to keep what loosens apart ("go away") and noise
+/// from being taken for "no" ("now", "know"); while a question is open they need not be told from a denial, which only ever closes it.
+fn denial_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<(&'a Meaning, f32, f32)> {
+    let scores = || heard.scores.iter().filter(|s| s.ll.is_finite()).filter_map(|s| Some((&table.get(s.id as usize)?.meaning, s.ll)));
+    let (meaning, ll) = scores().filter(|(m, _)| m.class() == Class::Denial).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let rival = scores().filter(|(m, _)| m.class() != Class::Denial && **m != Meaning::Rival).map(|(_, ll)| ll).fold(f32::NEG_INFINITY, f32::max);
+    Some((meaning, ll, if rival.is_finite() { ll - rival } else { f32::INFINITY }))
 }
 
 fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment) -> Option<Meaning> {
+    if moment.open != Open::Nothing && heard.tokens <= rules.tokens && heard.no_speech <= rules.no_speech
+        && let Some((meaning, ll, lead)) = denial_on_sound(heard, table)
+        && ll - heard.free_ll >= rules.denial_asked.relative && ll >= rules.denial_asked.floor && lead >= rules.denial_asked.lead
+    {
+        return Some(meaning.clone());
+    }
     let found = best_on_sound(heard, table)?;
     let written = meaning_of(&heard.text);
     let agrees = written.as_ref() == Some(found.meaning);
-    let asked = moment.open != Open::Nothing;
-    let (rule, strict) = match found.meaning.class() {
-        Class::Harmless => (&rules.harmless, false),
-        Class::Loosening if agrees => (&rules.loosening, true),
-        Class::Loosening => (&rules.loosening_unwritten, true),
-        Class::Consent if agrees => (&rules.consent, true),
-        Class::Consent => (&rules.consent_unwritten, true),
-        Class::Denial if asked => (&rules.denial_asked, false),
-        Class::Denial => (&rules.denial, false),
-        Class::Other => (&rules.other, false),
+    let (rule, faint) = match found.meaning.class() {
+        Class::Harmless => (&rules.harmless, None),
+        Class::Loosening => (&rules.loosening, Some(&rules.loosening_faint)),
+        Class::Consent => (&rules.consent, Some(&rules.consent_faint)),
+        Class::Denial => (&rules.denial, None),
+        Class::Other => (&rules.other, None),
     };
-    // What is written as another sentence of the grammar, asks, doubts or begins in the middle of speech is no plain statement.
-    let doubtful = heard.clipped || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || written.is_some() && !agrees;
-    if heard.tokens > rules.tokens || strict && (doubtful || found.opposed < rules.opposed) {
+    if heard.tokens > rules.tokens || faint.is_some() && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, agrees, written.is_some())) {
         return None;
     }
-    (found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead).then(|| found.meaning.clone())
+    let extra = if faint.is_some() && !agrees { rules.unwritten } else { 0.0 };
+    let holds = |rule: &Rule| found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead + extra;
+    (holds(rule) || faint.is_some_and(holds)).then(|| found.meaning.clone())
+}
+
+/// What begins in the middle of speech, asks, doubts, is written as another sentence of the grammar or as a longer one is no plain
+/// statement.
+fn is_doubtful(rules: &Rules, heard: &Heard, found: &Found<'_>, agrees: bool, is_sentence: bool) -> bool {
+    let longer = words_of(&heard.text).len() > found.words + 1;
+    heard.clipped || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || !agrees && (is_sentence || longer)
 }
 
 /// Longest utterance, in words, that is searched for a denial: beyond it somebody is telling a story.
@@ -344,5 +367,75 @@ fn review_word(meaning: Meaning, moment: &Moment) -> Decision {
         Meaning::Dismiss(Some(n)) if reviewed => Decision::RefusedVersion(n),
         _ if moment.open != Open::Nothing => Decision::Neither { bare: false },
         _ => Decision::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grammar::phrase_table;
+    use super::super::heard::PhraseScore;
+    use super::*;
+
+    const TOOL: Moment = Moment { open: Open::Tool, in_plan: false, waiting: None };
+    const REVIEW: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: Some(2) };
+    const CONFIRM: Moment = Moment { open: Open::Approve(2), in_plan: true, waiting: Some(2) };
+
+    /// What a recogniser may report: the text, and sentences with their scores.
+    fn heard(text: &str, scores: &[(&str, f32)]) -> Heard {
+        let table = phrase_table();
+        let id = |sentence: &str| table.iter().find(|s| s.phrase.spellings.iter().any(|w| w == sentence)).unwrap_or_else(|| panic!("{sentence} is not scored")).phrase.id;
+        let scores = scores.iter().map(|(sentence, ll)| PhraseScore { id: id(sentence), ll: *ll }).collect();
+        Heard { text: text.into(), free_ll: -0.5, tokens: 4, scores, ..Heard::default() }
+    }
+
+    fn judged(heard: &Heard, moment: &Moment) -> Decision { decide(heard, &phrase_table(), moment) }
+
+    #[test]
+    fn words_without_their_sound_loosen_nothing() {
+        for (text, moment) in [("Go ahead.", TOOL), ("Confirm plan two.", CONFIRM), ("Approve plan two.", REVIEW), ("Exit plan mode.", REVIEW)] {
+            let mut said = heard(text, &[]);
+            assert!(!judged(&said, &moment).loosens(), "{text}: written, and nothing near on the sound");
+            said.tokens = 0;
+            assert!(judged(&said, &moment).loosens(), "{text}: typed");
+            let other = heard(text, &[("The plan", -0.9)]);
+            assert!(!judged(&other, &moment).loosens(), "{text}: the sound says something else");
+        }
+        assert_eq!(judged(&heard("Enter plan mode.", &[]), &REVIEW), Decision::Enter, "what tightens needs no sound");
+    }
+
+    #[test]
+    fn what_loosens_leads_every_rival_and_all_denials_together() {
+        assert_eq!(judged(&heard("Go ahead.", &[("Go ahead", -0.4), ("No", -4.0)]), &TOOL), Decision::Approve);
+        assert_eq!(judged(&heard("Go ahead.", &[("Go ahead", -0.4), ("Go away", -1.5)]), &TOOL), Decision::Neither { bare: false });
+        let crowd: Vec<_> = [("Go ahead", -0.4), ("No", -2.6), ("Don't go ahead", -2.6), ("Go ahead no", -2.6), ("No, wait", -2.6)].into();
+        assert_eq!(judged(&heard("Go ahead.", &crowd), &TOOL), Decision::Neither { bare: false }, "no denial alone is near, all together are");
+        assert_eq!(judged(&heard("Confirm plan two.", &[("Confirm plan two", -0.4), ("Confirm plan two no", -1.4)]), &CONFIRM), Decision::Neither { bare: false });
+        assert_eq!(judged(&heard("Confirm plan two.", &[("Confirm plan two", -0.4), ("Confirm plan three", -1.4)]), &CONFIRM), Decision::Neither { bare: false });
+    }
+
+    #[test]
+    fn a_front_that_is_missing_voids_what_loosens_and_nothing_else() {
+        for (text, phrase, moment) in [("Approve plan two.", "Approve plan two", REVIEW), ("Confirm plan two.", "Confirm plan two", CONFIRM), ("Go ahead.", "Go ahead", TOOL)] {
+            let whole = heard(text, &[(phrase, -0.4)]);
+            assert!(judged(&whole, &moment).loosens(), "{text}");
+            assert!(!judged(&Heard { clipped: true, ..whole.clone() }, &moment).loosens(), "{text}");
+            assert!(!judged(&Heard { no_speech: 0.9, ..whole }, &moment).loosens(), "{text}");
+        }
+        let no = Heard { clipped: true, ..heard("No.", &[("No", -0.4)]) };
+        assert_eq!(judged(&no, &TOOL), Decision::Deny);
+    }
+
+    #[test]
+    fn a_spoken_denial_stands_whatever_was_written() {
+        assert_eq!(judged(&heard("Yeah.", &[("No", -0.6), ("Yeah", -2.0)]), &TOOL), Decision::Deny);
+        assert_eq!(judged(&heard("Don't.", &[("Go ahead", -0.6)]), &TOOL), Decision::Deny);
+        assert_eq!(judged(&heard("Yes.", &[("Yes, go ahead", -0.6)]), &TOOL), Decision::Neither { bare: true }, "another sentence was written");
+    }
+
+    #[test]
+    fn a_language_without_sentences_consents_to_nothing_by_voice() {
+        for text in ["Ja.", "Ja, mach das.", "Go ahead.", "Yes, do it."] {
+            assert!(matches!(judged(&heard(text, &[]), &TOOL), Decision::Neither { .. }), "{text}");
+        }
     }
 }

@@ -94,13 +94,20 @@ const CLIPPED: &[(&str, &str)] = &[
     ("Don't go ahead.", "Go ahead."), ("Never leave plan mode.", "Leave plan mode."),
 ];
 
-/// Every sentence, with a short selection for a quick run.
+/// What a quick run says.
+const QUICK: &[&str] = &[
+    "Enter plan mode.", "Read me the plan.", "Keep planning.", "Exit plan mode.", "Approve plan two.", "Confirm plan two.", "Yes, go ahead.", "No.", "Don't do it.", "No, wait.", "Don't go ahead.", "Not yet.",
+    "Don't approve plan two.", "Confirm plan two, no.", "Should I confirm plan two?",
+];
+
+/// Every sentence; of them a few for a quick run.
 pub fn cases(quick: bool) -> Vec<Case> {
     let mut all = SPOKEN.to_vec();
     all.extend(DENIALS.iter().map(|text| case(text, Sort::Denial, TOOL, &["deny", "hold", "stop"])));
     all.extend(NEAR.iter().map(|text| case(text, Sort::Near, TOOL, &[])));
     all.extend(CLIPPED.iter().map(|(text, rest)| Case { rest, ..case(text, Sort::Clipped, TOOL, &[]) }));
-    if quick { all.into_iter().enumerate().filter(|(n, _)| n % 7 == 0).map(|(_, c)| c).collect() } else { all }
+    if quick { all.retain(|c| QUICK.contains(&c.text)) }
+    all
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn places(case: Case, voice: &Voice, turn: usize, quick: bool) -> Vec<Place> {
         Sort::Near if voice.engine == Engine::Kokoro && turn % 4 != 0 => Vec::new(),
         Sort::Denial if voice.engine == Engine::Kokoro && turn % 2 != 0 => Vec::new(),
         Sort::Near => vec![[Place::Clean, ten, Place::Room, Place::Clean][turn / 4 % 4]],
-        _ if quick => vec![Place::Clean, ten],
+        _ if quick => vec![if turn % 2 == 0 { Place::Clean } else { Place::Babble(10) }],
         Sort::Denial => vec![Place::Clean, Place::Babble(10), Place::Fan(10), if turn % 4 < 2 { Place::Babble(5) } else { Place::Fan(5) }, Place::Room],
         _ => vec![Place::Clean, ten, five, Place::Room],
     }
@@ -175,7 +175,7 @@ fn bystanders(clips: &Clips) -> Result<Vec<f32>, String> {
         "The weather was fine all week, so the children played outside until dinner.", "My brother works in a small office near the river, where he repairs old radios.",
     ];
     let mut all = Vec::new();
-    for (voice, text) in VOICES.iter().filter(|v| v.is_quick() || v.engine == Engine::Piper).zip(TALK.iter().cycle()) {
+    for (voice, text) in VOICES.iter().filter(|v| v.engine == Engine::Flite || v.is_quick()).zip(TALK.iter().cycle()) {
         let clip = clips.say(voice, text)?;
         let sound: Vec<f32> = clip.iter().map(|s| f32::from(*s) / 32_768.0).collect();
         let gain = 0.1 / super::noise::active_rms(&sound).max(1e-6);

@@ -68,8 +68,8 @@ impl Voice {
     /// Neural voices sound like people; the old ones are a stress test.
     pub fn is_neural(&self) -> bool { matches!(self.engine, Engine::Hibari | Engine::Piper | Engine::Kokoro) }
 
-    /// Quick to make: what a short run uses.
-    pub fn is_quick(&self) -> bool { matches!(self.engine, Engine::Hibari | Engine::Flite | Engine::Espeak) }
+    /// One voice each of three engines that are quick to make: what a short run uses.
+    pub fn is_quick(&self) -> bool { ["hibari", "flite-slt", "espeak-us"].contains(&self.name) }
 }
 
 const fn voice(name: &'static str, engine: Engine, key: &'static str, side: Side) -> Voice { Voice { name, engine, key, side } }

@@ -8,6 +8,7 @@ mod by_hand;
 mod card;
 mod conversation;
 mod doors;
+mod eval_commands;
 mod headset_and_chat;
 mod hearing;
 mod live;
