@@ -198,7 +198,9 @@ fn best_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<Found<'a>> {
     let (best, ll) = scores().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let meaning = &best.meaning;
     let denies = |m: &Meaning| m.class() == Class::Denial;
-    let same = |other: &Meaning| other == meaning || denies(meaning) && denies(other);
+    // "Yes" is no rival of "yes, go ahead" where that was written: it lacks words, and says nothing against it.
+    let agrees = meaning.class() == Class::Consent && meaning_of(&heard.text).as_ref() == Some(meaning);
+    let same = |other: &Meaning| other == meaning || denies(meaning) && denies(other) || agrees && *other == Meaning::Bare;
     let rival = scores().filter(|(s, _)| !same(&s.meaning)).map(|(_, ll)| ll).fold(f32::NEG_INFINITY, f32::max);
     let opposes = |s: &Scored| denies(&s.meaning) || s.meaning == Meaning::Rival && holds_veto(&s.phrase.spellings[0]);
     let against = scores().filter(|(s, _)| opposes(s)).map(|(_, ll)| ll.exp()).sum::<f32>().ln();
@@ -241,11 +243,11 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
     (holds(rule) || faint.is_some_and(holds)).then(|| found.meaning.clone())
 }
 
-/// What begins in the middle of speech, asks, doubts, is written as another sentence of the grammar or as a longer one is no plain
-/// statement.
+/// What begins in the middle of speech, asks, doubts, was not understood, is written as another sentence of the grammar or as a longer
+/// one is no plain statement.
 fn is_doubtful(rules: &Rules, heard: &Heard, found: &Found<'_>, agrees: bool, is_sentence: bool) -> bool {
     let longer = words_of(&heard.text).len() > found.words + 1;
-    heard.clipped || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || !agrees && (is_sentence || longer)
+    heard.clipped || heard.text.is_empty() || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || !agrees && (is_sentence || longer)
 }
 
 /// Longest utterance, in words, that is searched for a denial: beyond it somebody is telling a story.

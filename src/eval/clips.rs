@@ -6,8 +6,8 @@ use super::noise::{Dice, active_rms, babble, fan, pink, rms, room};
 use crate::engine::turn::{EarSettings, FRAME_MS, ONSET_MS, POST_ROLL_MS, PRE_ROLL_MS, SHORTEST_MS};
 use crate::listen::vad::{EarshotVad, Vad};
 
-/// Raised when the same trial would sound or be cut differently.
-pub const REVISION: u32 = 1;
+/// Part of what is kept of a trial: raised when the same trial would sound or be cut differently. The ear's own constants are in it.
+pub const REVISION: u64 = 1 + 1_000 * PRE_ROLL_MS.abs_diff(300) + 1_000_000 * POST_ROLL_MS.abs_diff(240) + 1_000_000_000 * ONSET_MS.abs_diff(60);
 
 /// What a clip is heard in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

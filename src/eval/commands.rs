@@ -72,7 +72,7 @@ fn places(case: Case, voice: &Voice, turn: usize, quick: bool) -> Vec<Place> {
     }
 }
 
-/// What was heard of one cut of a trial.
+/// What was heard of one cut of a trial. Rules that can be tried again on this are applied when it is judged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Kept {
     text: String,
@@ -88,7 +88,9 @@ impl Kept {
     fn heard(&self) -> Heard {
         let levels: Vec<f32> = self.levels.iter().map(|l| f32::from(*l)).collect();
         let scores = self.scores.iter().map(|(id, ll)| PhraseScore { id: *id, ll: *ll }).collect();
-        Heard { text: self.text.clone(), free_ll: self.free_ll, tokens: self.tokens, no_speech: self.no_speech, clipped: begins_in_speech(&levels), scores }
+        let mut heard = Heard { text: self.text.clone(), free_ll: self.free_ll, tokens: self.tokens, no_speech: self.no_speech, clipped: begins_in_speech(&levels), scores };
+        if heard.is_guess() { heard.text.clear() }
+        heard
     }
 }
 
@@ -209,6 +211,8 @@ pub struct Verdict {
     pub loosened: bool,
     /// It was taken for consent to an open question.
     pub consented: bool,
+    /// Some words were understood.
+    pub understood: bool,
     /// What was written.
     pub text: String,
     /// Best phrases with their scores, for a person who looks for the reason.
@@ -227,7 +231,7 @@ impl Verdict {
             format!("free {:.1} of {} tokens, no speech {:.2}: {}", h.free_ll, h.tokens, h.no_speech, rows.collect::<Vec<_>>().join(", "))
         };
         Self {
-            right: decided.iter().any(|d| trial.case.right.contains(d)), decided, loosened, consented,
+            right: decided.iter().any(|d| trial.case.right.contains(d)), decided, loosened, consented, understood: heard.iter().any(|h| !h.text.is_empty()),
             text: heard.iter().map(|h| h.text.as_str()).collect::<Vec<_>>().join(" | "), why: heard.iter().map(best).collect::<Vec<_>>().join(" | "), trial,
         }
     }

@@ -96,6 +96,7 @@ fn commands(all: &[Verdict]) -> Vec<Row> {
             rows.push(row(format!("{side:?}, {name}: old voices"), &of(all, |v| here(v) && !v.trial.voice.is_neural()), |v| !v.right));
         }
     }
+    rows.push(row("Judge, 5 dB: missed and taken for other words, not for nothing".into(), &of(all, |v| command(v) && v.is_of(Side::Judge) && group(v.trial.place) == "5 dB"), |v| !v.right && v.understood));
     for sort in [Sort::Tightening, Sort::Loosening] {
         for name in GROUPS {
             rows.push(row(format!("Judge, {name}: {}", if sort == Sort::Tightening { "tightening" } else { "loosening" }), &of(all, |v| v.is_of(Side::Judge) && v.trial.case.sort == sort && group(v.trial.place) == name), |v| !v.right));

@@ -30,11 +30,6 @@ const SILENCE_PEAK: u16 = 8;
 const LEVEL_SAMPLES: usize = SAMPLE_RATE_HZ / 50;
 /// Tokens of the longest spelling.
 const MAX_PHRASE_TOKENS: usize = 48;
-/// Above this probability that nobody spoke, an unsure transcript is dropped. Measured on tiny.en and base: hiss, hum and a
-/// sine give 0.74 to 0.97, 135 spoken commands from clean to 5 dB below 0.61, all but one of them below 0.45.
-const NO_SPEECH: f32 = 0.7;
-/// Nats a token under which a transcript counts as unsure. Noise gave -0.9 and less.
-const UNSURE_PER_TOKEN: f32 = -0.5;
 
 /// Why Whisper cannot do it.
 #[derive(Debug, thiserror::Error)]
@@ -207,12 +202,10 @@ impl Whisper {
     fn report(&self, free: &Free, no_speech: f32) -> Heard {
         let bytes: Vec<u8> =
             free.tokens.iter().filter_map(|token| self.context.token_to_bytes(*token).ok()).flatten().copied().collect();
-        let mut text = transcript::tidy(&String::from_utf8_lossy(&bytes));
-        let per_token = free.ll / (free.tokens.len() + 1) as f32;
-        if no_speech > NO_SPEECH && per_token < UNSURE_PER_TOKEN {
-            text.clear();
-        }
-        Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, clipped: false, scores: Vec::new() }
+        let text = transcript::tidy(&String::from_utf8_lossy(&bytes));
+        let mut heard = Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, clipped: false, scores: Vec::new() };
+        if heard.is_guess() { heard.text.clear() }
+        heard
     }
 }
 
