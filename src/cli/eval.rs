@@ -15,6 +15,8 @@ pub mod listen;
 mod listen_figures;
 pub mod measured;
 pub mod turns;
+#[cfg(all(feature = "voice", feature = "whisper"))]
+pub mod commands;
 pub mod utterances;
 pub mod words;
 
@@ -36,6 +38,9 @@ pub enum EvalCommand {
     Words(measured::Measured),
     /// How often a turn is ended before its speaker is, and how long one waits at its end
     Turns(turns::TurnsArgs),
+    /// Speak commands, consents, denials and near misses in many voices and places, and count what the ear makes of them
+    #[cfg(all(feature = "voice", feature = "whisper"))]
+    Commands(commands::CommandsArgs),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -58,6 +63,8 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
         EvalCommand::Listen(args) => listen::run(&args, &place()?),
         EvalCommand::Words(args) => words::run(&args, &place()?),
         EvalCommand::Turns(args) => turns::run(&args, &place()?),
+        #[cfg(all(feature = "voice", feature = "whisper"))]
+        EvalCommand::Commands(args) => commands::run(&args),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");

@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 use super::prompts;
 use crate::agent::{self, Agent};
 use crate::config::{self, Config, Flag, Persist, VoiceExit};
-use crate::engine::grammar::{Class, phrase_table};
+use crate::engine::grammar::phrase_table;
+use crate::engine::intent::followed_below;
 use crate::engine::mode::Posture;
 use crate::engine::session::EngineConfig;
 use crate::engine::turn::{EarSettings, TurnJudge};
@@ -212,9 +213,7 @@ impl Place {
     pub fn listeners(&self) -> Result<PoolConfig, Trouble> {
         let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
         let table = phrase_table();
-        // A phrase is followed only as far below the free transcript as it could still count, so that hearing stays quick.
-        let margin = |class: Class| match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 };
-        let margins = table.iter().map(|s| margin(s.meaning.class())).collect();
+        let margins = table.iter().map(|s| followed_below(s.meaning.class())).collect();
         let phrases = table.into_iter().map(|s| s.phrase).collect();
         let threads = match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize };
         Ok(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })

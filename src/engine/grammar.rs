@@ -130,6 +130,7 @@ const DENY: &[&str] = &[
     "not yet", "never mind", "nevermind", "forget it", "forget that", "please dont", "please do not", "absolutely not", "negative", "i said no", "no no no", "no wait", "no stop", "no cancel", "no cancel that", "better not",
     "rather not", "id rather not", "of course not", "certainly not", "definitely not", "dont do it yet", "dont go ahead", "do not go ahead", "no dont do it", "not this time", "leave it", "skip it", "deny", "denied", "reject", "refuse", "decline",
     "not so fast", "i changed my mind", "ive changed my mind", "no i changed my mind", "keep it on", "stay", "stay in plan mode", "stay in planning mode", "keep plan mode on", "leave it on", "leave plan mode on",
+    "no not like that", "no not that", "no leave it", "no forget it", "no never mind", "no not yet", "no not now", "no absolutely not", "no definitely not",
 ];
 const HOLD: &[&str] = &[
     "wait", "hold on", "hang on", "wait a minute", "wait a moment", "wait a second", "wait wait", "one moment", "just a moment", "one second", "just a second", "one minute", "just a minute", "give me a moment", "give me a minute",
@@ -151,6 +152,8 @@ const RIVALS: &[&str] = &[
     "not plan #", "cancel plan #", "reject plan #", "move plan #", "approve plan # no", "confirm plan # no", "confirm plan # wait", "approve plan # wait", "yes dont do it", "yes but dont do it", "yes do", "go away", "go to bed", "hey", "now", "know", "you", "thank you",
     "enter", "leave", "the plan", "plan mode", "plan mode off", "improve the plan", "dont approve the plan", "present the plan", "go ahead no", "yes go ahead no", "go ahead wait", "yes do it no", "i didnt", "i do it", "guess do it", "go home", "good",
     "exit", "next plan mode", "exit plan", "leave plan", "text plan mode",
+    "exit plan mode no", "leave plan mode no", "exit plan mode wait", "leave plan mode wait", "yes but not now", "yes do it later", "yes go", "i guess do it", "he said go ahead", "should i go ahead", "never go ahead",
+    "never leave plan mode", "never exit plan mode", "lets do it", "just do it", "you do it", "why do it", "we went ahead", "prove plan #", "compare plan #", "approve step #", "wont confirm plan #", "should i confirm plan #", "confirm plan # dont",
 ];
 
 type Row = (&'static [&'static str], fn(Option<u32>) -> Meaning);
@@ -311,8 +314,12 @@ pub fn phrase_table() -> Vec<Scored> {
     for (sentence, meaning) in SCORED {
         add(sentence, spellings(sentence), meaning.clone());
     }
-    for n in 1..=9u32 {
-        for (verbs, make) in [(&["approve", "approved", "a proof"][..], Meaning::Approve as fn(Option<u32>) -> Meaning), (&["confirm", "confirmed"][..], Meaning::Confirm)] {
+    for n in 1..=4u32 {
+        let all = number_spellings(n).into_iter().flat_map(|num| spellings(&format!("read step {num}"))).collect();
+        add("read step", all, Meaning::Read(Some(n)));
+    }
+    for n in 1..=10u32 {
+        for (verbs, make) in [(&["approve", "approved", "a proof", "the proof"][..], Meaning::Approve as fn(Option<u32>) -> Meaning), (&["confirm", "confirmed", "confirms"][..], Meaning::Confirm)] {
             let all = verbs.iter().flat_map(|v| number_spellings(n).into_iter().flat_map(move |num| spellings(&format!("{v} plan {num}")))).collect();
             add("approve", all, make(Some(n)));
         }
@@ -339,6 +346,10 @@ const SCORED: &[(&str, Meaning)] = &[
     ("not yet", Meaning::Deny), ("never mind", Meaning::Deny), ("no way", Meaning::Deny), ("please don't", Meaning::Deny), ("absolutely not", Meaning::Deny), ("negative", Meaning::Deny),
     ("no no no", Meaning::Deny), ("don't", Meaning::Deny), ("stop it", Meaning::Deny), ("no thanks", Meaning::Deny), ("I said no", Meaning::Deny), ("not now", Meaning::Deny), ("forget it", Meaning::Deny),
     ("do not do it", Meaning::Deny), ("no, wait", Meaning::Deny), ("don't go ahead", Meaning::Deny), ("do not go ahead", Meaning::Deny), ("wait", Meaning::Hold), ("hold on", Meaning::Hold),
+    ("let's plan first", Meaning::Enter), ("stop talking", Meaning::Stop), ("be quiet", Meaning::Stop), ("read the plan", Meaning::Read(None)), ("don't do that", Meaning::Deny), ("do not do that", Meaning::Deny),
+    ("no, stop", Meaning::Deny), ("no, cancel that", Meaning::Deny), ("no, thank you", Meaning::Deny), ("I'd rather not", Meaning::Deny), ("rather not", Meaning::Deny), ("leave it", Meaning::Deny), ("nah", Meaning::Deny),
+    ("I changed my mind", Meaning::Deny), ("definitely not", Meaning::Deny), ("of course not", Meaning::Deny), ("better not", Meaning::Deny), ("no, not like that", Meaning::Deny), ("no, not now", Meaning::Deny), ("skip it", Meaning::Deny),
+    ("wait a minute", Meaning::Hold), ("hang on", Meaning::Hold), ("one moment", Meaning::Hold), ("just a moment", Meaning::Hold), ("let me think", Meaning::Hold),
 ];
 
 fn number_spellings(n: u32) -> Vec<String> {
@@ -347,24 +358,32 @@ fn number_spellings(n: u32) -> Vec<String> {
     all
 }
 
-/// First letter large, and "Plan" / "Mode" in either case: a recogniser writes all of these for one sound.
+/// First letter large or small, and "Plan" / "Mode" in either case: a recogniser writes all of these for one sound, small ones mostly
+/// in noise (a sentence without them was two nats worse there, and so were its rivals).
 fn spellings(sentence: &str) -> Vec<String> {
-    let with_marks = sentence.replace("dont", "don't").replace("didnt", "didn't");
+    let with_marks = sentence.replace("dont", "don't").replace("didnt", "didn't").replace("wont ", "won't ").replace("lets ", "let's ");
     let mut chars = with_marks.chars();
     let first: String = chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
     let base = format!("{first}{}", chars.as_str()).replace(" i ", " I ");
     let mut all = vec![base.clone()];
+    all.extend(MISSPELT.iter().filter(|(right, _)| *right == base).flat_map(|(_, wrong)| wrong.iter().map(|w| (*w).to_owned())));
     for (small, large) in [(" plan", " Plan"), (" mode", " Mode")] {
         all.extend(all.iter().filter(|s| s.contains(small)).map(|s| s.replace(small, large)).collect::<Vec<_>>());
     }
     if base.contains(',') {
         all.extend(all.iter().map(|s| s.replace(',', "")).collect::<Vec<_>>());
     }
-    if base.starts_with("Leave plan mode") { all.push("Leaf plan mode".into()) }
-    if base.starts_with("Enter plan mode") { all.extend(["Inter plan mode".into(), "Interplan mode".into(), "Enterplan mode".into()]) }
-    if base == "Plan mode on" { all.push("Plan Mode On".into()) }
+    let is_i = |s: &str| s.starts_with("I ") || s.starts_with("I'");
+    all.extend(all.iter().filter(|s| !is_i(s)).map(|s| s.chars().take(1).flat_map(char::to_lowercase).chain(s.chars().skip(1)).collect::<String>()).collect::<Vec<_>>());
     all
 }
+
+/// How recognisers write single sentences besides: for the whole sentence alone, so that nothing longer borrows its sound.
+const MISSPELT: &[(&str, &[&str])] = &[
+    ("Leave plan mode", &["Leaf plan mode", "Lead plan mode"]), ("Enter plan mode", &["Inter plan mode", "Interplan mode", "Enterplan mode"]),
+    ("Plan mode on", &["Plan mode one", "Plan mod on", "Plan moat on", "Plan modon"]), ("Never mind", &["Nevermind"]), ("Nah", &["Naw", "Na"]), ("Stop talking", &["Start talking"]),
+    ("What mode are you in", &["What mode you in", "What motor are you in"]),
+];
 
 /// A yes or no that ends or begins so may never be a prompt's last or first words.
 pub fn begins_or_ends_approving(prompt: &str) -> bool {
@@ -403,5 +422,13 @@ mod tests {
         let table = phrase_table();
         assert!(table.len() < 300, "{}", table.len());
         assert!(table.iter().enumerate().all(|(i, s)| s.phrase.id as usize == i && !s.phrase.spellings.is_empty()));
+        // One way of writing belongs to one meaning, or the two would tie and neither could lead.
+        let mut meanings: std::collections::HashMap<&str, &Meaning> = std::collections::HashMap::new();
+        for scored in &table {
+            for spelling in &scored.phrase.spellings {
+                let known = meanings.entry(spelling).or_insert(&scored.meaning);
+                assert_eq!(*known, &scored.meaning, "{spelling}");
+            }
+        }
     }
 }

@@ -99,57 +99,155 @@ pub fn decide_text(text: &str, moment: &Moment) -> Decision {
 }
 
 /// Decides on what a recogniser heard: the text, and how well the grammar's sentences fit the sound.
-pub fn decide(heard: &Heard, table: &[Scored], moment: &Moment) -> Decision {
+pub fn decide(heard: &Heard, table: &[Scored], moment: &Moment) -> Decision { decide_by(&RULES, heard, table, moment) }
+
+/// As [`decide`], by other rules: for measurements.
+pub fn decide_by(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment) -> Decision {
     let by_text = decide_text(&heard.text, moment);
+    let nothing = if moment.open == Open::Nothing { Decision::None } else { Decision::Neither { bare: false } };
     if heard.scores.is_empty() {
-        return by_text;
+        // Typed words have no sound. A recogniser that wrote something and found none of our sentences near it heard none of them.
+        return if by_text.loosens() && heard.tokens > 0 { nothing } else { by_text };
     }
-    let by_sound = resolve(meaning_by_sound(heard, table, moment), &heard.text, moment);
+    let by_sound = resolve(meaning_by_sound(rules, heard, table, moment), &heard.text, moment);
+    let silent = |d: &Decision| matches!(d, Decision::None | Decision::Neither { .. });
     match (&by_text, &by_sound) {
-        // A written denial stands, whatever the sound of it suggests.
-        (Decision::Deny | Decision::Hold, sound) if sound.loosens() => by_text,
-        // A spoken denial stands too: "No." is often written "Yeah."
-        (_, Decision::Deny | Decision::Hold) if moment.open != Open::Nothing => by_sound,
-        // The last step needs the sound: exact words alone do not approve.
-        (Decision::Approve, sound) if *sound != Decision::Approve => Decision::Neither { bare: false },
-        // A written command is not overruled by a sound that says less.
-        (text, Decision::None | Decision::Neither { .. }) if !matches!(text, Decision::None | Decision::Neither { .. }) => by_text,
-        (Decision::None | Decision::Neither { .. }, Decision::Neither { bare: true } | Decision::Neither { bare: false } | Decision::None) => by_text,
-        (Decision::None | Decision::Neither { .. }, _) => by_sound,
+        // A denial stands, written or spoken, whatever else it is taken for: "No." is often written "Yeah."
+        (Decision::Deny | Decision::Hold, Decision::Deny | Decision::Hold) => by_text,
+        (_, Decision::Deny | Decision::Hold) => by_sound,
+        (Decision::Deny | Decision::Hold, _) => by_text,
+        // Nothing loosens by its words alone: the sound must agree, with its lead over every rival.
+        (text, sound) if text.loosens() && silent(sound) => nothing,
+        (text, sound) if silent(text) && silent(sound) => by_text,
+        (text, _) if silent(text) => by_sound,
+        (_, sound) if silent(sound) => by_text,
         // Both know a command and differ: the harmless one counts.
         (text, sound) if text != sound && text.loosens() => by_sound,
         _ => by_text,
     }
 }
 
-/// Lead over the best other meaning, in nats, that each class needs, with the fit it needs relative to the free transcript and
-/// absolutely. Measured on synthetic voices of several engines; loosening was set so that no denial passed in 1,008 trials.
-fn passes(class: Class, relative: f32, ll: f32, lead: f32, pending: bool) -> bool {
-    match class {
-        Class::Harmless => relative >= -6.0 && ll >= -12.0 && lead >= 2.0,
-        Class::Loosening => relative >= -2.0 && ll >= -6.0 && lead >= 2.0,
-        Class::Consent => relative >= -2.0 && ll >= -4.0 && lead >= 2.0,
-        Class::Denial => relative >= -3.0 && ll >= if pending { -7.0 } else { -6.0 } && lead >= 1.0,
-        Class::Other => relative >= -2.0 && lead >= 1.0,
-    }
+/// What a sentence needs on the sound, in nats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Its log-probability, relative to the free transcript's.
+    pub relative: f32,
+    /// Its log-probability by itself.
+    pub floor: f32,
+    /// Its lead over the best sentence of another meaning.
+    pub lead: f32,
 }
 
-fn meaning_by_sound(heard: &Heard, table: &[Scored], moment: &Moment) -> Option<Meaning> {
-    let row = |id: u16| table.get(id as usize).map(|s| &s.meaning);
-    let best = heard.scores.iter().filter(|s| s.ll.is_finite()).max_by(|a, b| a.ll.total_cmp(&b.ll))?;
-    let meaning = row(best.id)?;
-    let same = |other: &Meaning| other == meaning || (meaning.class() == Class::Denial && other.class() == Class::Denial);
-    let rival = heard.scores.iter().filter(|s| row(s.id).is_some_and(|m| !same(m))).map(|s| s.ll).fold(f32::NEG_INFINITY, f32::max);
-    let lead = if rival.is_finite() { best.ll - rival } else { f32::INFINITY };
-    let strict = matches!(meaning.class(), Class::Loosening | Class::Consent);
-    if strict && (holds_veto(&heard.text) || heard.text.contains('?')) {
+/// The rules of all classes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Tightens or only asks.
+    pub harmless: Rule,
+    /// Asks to loosen, or confirms.
+    pub loosening: Rule,
+    /// The same on a worse sound: the lower the score, the larger the lead must be.
+    pub loosening_faint: Rule,
+    /// Consents to a tool or to leaving.
+    pub consent: Rule,
+    /// The same on a worse sound.
+    pub consent_faint: Rule,
+    /// What the lead of a strict sentence must have on top where something else was written.
+    pub unwritten: f32,
+    /// Denies or holds while nothing is open.
+    pub denial: Rule,
+    /// Denies or holds while a question is open.
+    pub denial_asked: Rule,
+    /// Approves nothing: bare yes, rivals.
+    pub other: Rule,
+    /// Lead of what loosens over everything that denies, taken together.
+    pub opposed: f32,
+    /// Nothing loosens, and no question is answered by sound, when it is likelier than this that nobody spoke.
+    pub no_speech: f32,
+    /// A longer transcript that happens to hold a command's sound is ordinary speech.
+    pub tokens: u32,
+}
+
+const fn rule(relative: f32, floor: f32, lead: f32) -> Rule { Rule { relative, floor, lead } }
+
+/// Fitted on one half of the voices of `voxgate eval commands` and judged on the other.
+pub const RULES: Rules = Rules {
+    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -4.0, 2.0), loosening_faint: rule(-2.0, -7.0, 3.5), consent: rule(-2.0, -4.0, 2.0), consent_faint: rule(-2.0, -5.5, 3.5), unwritten: 0.0,
+    denial: rule(-3.0, -6.0, 1.0), denial_asked: rule(-4.0, -8.0, 0.5), other: rule(-2.0, -16.0, 1.0), opposed: 2.0, no_speech: 0.7, tokens: 16,
+};
+
+/// How many nats below the free transcript a sentence of this class is worth following: as far as it could still count or rival.
+pub fn followed_below(class: Class) -> f32 {
+    match class { Class::Harmless => 8.0, Class::Denial => 5.0, _ => 4.5 }
+}
+
+/// The best sentence on the sound and what speaks against it.
+struct Found<'a> {
+    meaning: &'a Meaning,
+    /// Words of the sentence.
+    words: usize,
+    ll: f32,
+    lead: f32,
+    /// Lead over all denials together; infinite for a denial.
+    opposed: f32,
+}
+
+/// Denials are one meaning: "no" and "don't do it" do not compete, and together they compete with what loosens.
+fn best_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<Found<'a>> {
+    let row = |id: u16| table.get(id as usize);
+    let scores = || heard.scores.iter().filter(|s| s.ll.is_finite()).filter_map(|s| Some((row(s.id)?, s.ll)));
+    let (best, ll) = scores().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let meaning = &best.meaning;
+    let denies = |m: &Meaning| m.class() == Class::Denial;
+    // "Yes" is no rival of "yes, go ahead" where that was written: it lacks words, and says nothing against it.
+    let agrees = meaning.class() == Class::Consent && meaning_of(&heard.text).as_ref() == Some(meaning);
+    let same = |other: &Meaning| other == meaning || denies(meaning) && denies(other) || agrees && *other == Meaning::Bare;
+    let rival = scores().filter(|(s, _)| !same(&s.meaning)).map(|(_, ll)| ll).fold(f32::NEG_INFINITY, f32::max);
+    let opposes = |s: &Scored| denies(&s.meaning) || s.meaning == Meaning::Rival && holds_veto(&s.phrase.spellings[0]);
+    let against = scores().filter(|(s, _)| opposes(s)).map(|(_, ll)| ll.exp()).sum::<f32>().ln();
+    let over = |rival: f32| if rival.is_finite() { ll - rival } else { f32::INFINITY };
+    let words = best.phrase.spellings.first().map_or(0, |s| s.split(' ').count());
+    Some(Found { meaning, words, ll, lead: over(rival), opposed: if denies(meaning) { f32::INFINITY } else { over(against) } })
+}
+
+/// The best denial, with its lead over what is a sentence of its own. Rivals exist to keep what loosens apart ("go away") and noise
+/// from being taken for "no" ("now", "know"); while a question is open they need not be told from a denial, which only ever closes it.
+fn denial_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<(&'a Meaning, f32, f32)> {
+    let scores = || heard.scores.iter().filter(|s| s.ll.is_finite()).filter_map(|s| Some((&table.get(s.id as usize)?.meaning, s.ll)));
+    let (meaning, ll) = scores().filter(|(m, _)| m.class() == Class::Denial).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let rival = scores().filter(|(m, _)| m.class() != Class::Denial && **m != Meaning::Rival).map(|(_, ll)| ll).fold(f32::NEG_INFINITY, f32::max);
+    Some((meaning, ll, if rival.is_finite() { ll - rival } else { f32::INFINITY }))
+}
+
+fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment) -> Option<Meaning> {
+    if moment.open != Open::Nothing && heard.tokens <= rules.tokens && heard.no_speech <= rules.no_speech
+        && let Some((meaning, ll, lead)) = denial_on_sound(heard, table)
+        && ll - heard.free_ll >= rules.denial_asked.relative && ll >= rules.denial_asked.floor && lead >= rules.denial_asked.lead
+    {
+        return Some(meaning.clone());
+    }
+    let found = best_on_sound(heard, table)?;
+    let written = meaning_of(&heard.text);
+    let agrees = written.as_ref() == Some(found.meaning);
+    let (rule, faint) = match found.meaning.class() {
+        Class::Harmless => (&rules.harmless, None),
+        Class::Loosening => (&rules.loosening, Some(&rules.loosening_faint)),
+        Class::Consent => (&rules.consent, Some(&rules.consent_faint)),
+        Class::Denial => (&rules.denial, None),
+        Class::Other => (&rules.other, None),
+    };
+    if heard.tokens > rules.tokens || faint.is_some() && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, agrees, written.is_some())) {
         return None;
     }
-    // A long transcript that happens to hold a command's sound is ordinary speech.
-    if heard.tokens > 16 {
-        return None;
-    }
-    passes(meaning.class(), best.ll - heard.free_ll, best.ll, lead, moment.open != Open::Nothing).then(|| meaning.clone())
+    let extra = if faint.is_some() && !agrees { rules.unwritten } else { 0.0 };
+    let holds = |rule: &Rule| found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead + extra;
+    (holds(rule) || faint.is_some_and(holds)).then(|| found.meaning.clone())
+}
+
+/// What begins in the middle of speech, asks, doubts, was not understood, is written as another sentence of the grammar or as a longer
+/// one is no plain statement.
+fn is_doubtful(rules: &Rules, heard: &Heard, found: &Found<'_>, agrees: bool, is_sentence: bool) -> bool {
+    let longer = words_of(&heard.text).len() > found.words + 1;
+    heard.clipped || heard.text.is_empty() || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || !agrees && (is_sentence || longer)
 }
 
 /// Longest utterance, in words, that is searched for a denial: beyond it somebody is telling a story.
@@ -271,5 +369,75 @@ fn review_word(meaning: Meaning, moment: &Moment) -> Decision {
         Meaning::Dismiss(Some(n)) if reviewed => Decision::RefusedVersion(n),
         _ if moment.open != Open::Nothing => Decision::Neither { bare: false },
         _ => Decision::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grammar::phrase_table;
+    use super::super::heard::PhraseScore;
+    use super::*;
+
+    const TOOL: Moment = Moment { open: Open::Tool, in_plan: false, waiting: None };
+    const REVIEW: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: Some(2) };
+    const CONFIRM: Moment = Moment { open: Open::Approve(2), in_plan: true, waiting: Some(2) };
+
+    /// What a recogniser may report: the text, and sentences with their scores.
+    fn heard(text: &str, scores: &[(&str, f32)]) -> Heard {
+        let table = phrase_table();
+        let id = |sentence: &str| table.iter().find(|s| s.phrase.spellings.iter().any(|w| w == sentence)).unwrap_or_else(|| panic!("{sentence} is not scored")).phrase.id;
+        let scores = scores.iter().map(|(sentence, ll)| PhraseScore { id: id(sentence), ll: *ll }).collect();
+        Heard { text: text.into(), free_ll: -0.5, tokens: 4, scores, ..Heard::default() }
+    }
+
+    fn judged(heard: &Heard, moment: &Moment) -> Decision { decide(heard, &phrase_table(), moment) }
+
+    #[test]
+    fn words_without_their_sound_loosen_nothing() {
+        for (text, moment) in [("Go ahead.", TOOL), ("Confirm plan two.", CONFIRM), ("Approve plan two.", REVIEW), ("Exit plan mode.", REVIEW)] {
+            let mut said = heard(text, &[]);
+            assert!(!judged(&said, &moment).loosens(), "{text}: written, and nothing near on the sound");
+            said.tokens = 0;
+            assert!(judged(&said, &moment).loosens(), "{text}: typed");
+            let other = heard(text, &[("The plan", -0.9)]);
+            assert!(!judged(&other, &moment).loosens(), "{text}: the sound says something else");
+        }
+        assert_eq!(judged(&heard("Enter plan mode.", &[]), &REVIEW), Decision::Enter, "what tightens needs no sound");
+    }
+
+    #[test]
+    fn what_loosens_leads_every_rival_and_all_denials_together() {
+        assert_eq!(judged(&heard("Go ahead.", &[("Go ahead", -0.4), ("No", -4.0)]), &TOOL), Decision::Approve);
+        assert_eq!(judged(&heard("Go ahead.", &[("Go ahead", -0.4), ("Go away", -1.5)]), &TOOL), Decision::Neither { bare: false });
+        let crowd: Vec<_> = [("Go ahead", -0.4), ("No", -2.6), ("Don't go ahead", -2.6), ("Go ahead no", -2.6), ("No, wait", -2.6)].into();
+        assert_eq!(judged(&heard("Go ahead.", &crowd), &TOOL), Decision::Neither { bare: false }, "no denial alone is near, all together are");
+        assert_eq!(judged(&heard("Confirm plan two.", &[("Confirm plan two", -0.4), ("Confirm plan two no", -1.4)]), &CONFIRM), Decision::Neither { bare: false });
+        assert_eq!(judged(&heard("Confirm plan two.", &[("Confirm plan two", -0.4), ("Confirm plan three", -1.4)]), &CONFIRM), Decision::Neither { bare: false });
+    }
+
+    #[test]
+    fn a_front_that_is_missing_voids_what_loosens_and_nothing_else() {
+        for (text, phrase, moment) in [("Approve plan two.", "Approve plan two", REVIEW), ("Confirm plan two.", "Confirm plan two", CONFIRM), ("Go ahead.", "Go ahead", TOOL)] {
+            let whole = heard(text, &[(phrase, -0.4)]);
+            assert!(judged(&whole, &moment).loosens(), "{text}");
+            assert!(!judged(&Heard { clipped: true, ..whole.clone() }, &moment).loosens(), "{text}");
+            assert!(!judged(&Heard { no_speech: 0.9, ..whole }, &moment).loosens(), "{text}");
+        }
+        let no = Heard { clipped: true, ..heard("No.", &[("No", -0.4)]) };
+        assert_eq!(judged(&no, &TOOL), Decision::Deny);
+    }
+
+    #[test]
+    fn a_spoken_denial_stands_whatever_was_written() {
+        assert_eq!(judged(&heard("Yeah.", &[("No", -0.6), ("Yeah", -2.0)]), &TOOL), Decision::Deny);
+        assert_eq!(judged(&heard("Don't.", &[("Go ahead", -0.6)]), &TOOL), Decision::Deny);
+        assert_eq!(judged(&heard("Yes.", &[("Yes, go ahead", -0.6)]), &TOOL), Decision::Neither { bare: true }, "another sentence was written");
+    }
+
+    #[test]
+    fn a_language_without_sentences_consents_to_nothing_by_voice() {
+        for text in ["Ja.", "Ja, mach das.", "Go ahead.", "Yes, do it."] {
+            assert!(matches!(judged(&heard(text, &[]), &TOOL), Decision::Neither { .. }), "{text}");
+        }
     }
 }

@@ -50,6 +50,8 @@ struct Line {
     ll: f32,
     tokens: u32,
     no_speech: f32,
+    #[serde(default)]
+    clipped: bool,
     scores: Vec<(u16, f32)>,
 }
 
@@ -78,7 +80,7 @@ impl Recall {
     }
 
     fn keep(&self, of: String, heard: &Heard) {
-        let line = Line { of: of.clone(), text: heard.text.clone(), ll: heard.free_ll, tokens: heard.tokens, no_speech: heard.no_speech, scores: heard.scores.iter().map(|s| (s.id, s.ll)).collect() };
+        let line = Line { of: of.clone(), text: heard.text.clone(), ll: heard.free_ll, tokens: heard.tokens, no_speech: heard.no_speech, clipped: heard.clipped, scores: heard.scores.iter().map(|s| (s.id, s.ll)).collect() };
         if let Ok(text) = serde_json::to_string(&line) {
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             // What cannot be kept is heard again next time.
@@ -91,7 +93,7 @@ impl Recall {
 impl Line {
     fn heard(self) -> Heard {
         let scores = self.scores.into_iter().map(|(id, ll)| PhraseScore { id, ll }).collect();
-        Heard { text: self.text, free_ll: self.ll, tokens: self.tokens, no_speech: self.no_speech, scores }
+        Heard { text: self.text, free_ll: self.ll, tokens: self.tokens, no_speech: self.no_speech, clipped: self.clipped, scores }
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
         let model = folder.path().join("model");
         std::fs::write(&model, b"weights").unwrap();
         let (one, other) = (Fingerprint::of(&model, "a").unwrap(), Fingerprint::of(&model, "b").unwrap());
-        let heard = Heard { text: "No.".into(), free_ll: -1.5, tokens: 2, no_speech: 0.25, scores: vec![PhraseScore { id: 3, ll: -2.0 }] };
+        let heard = Heard { text: "No.".into(), free_ll: -1.5, tokens: 2, no_speech: 0.25, clipped: true, scores: vec![PhraseScore { id: 3, ll: -2.0 }] };
         let open = |fingerprint, answers: Vec<Heard>| Recall::open(folder.path(), fingerprint, Arc::new(Scripted::answering(answers.into_iter().map(Ok)))).unwrap();
         let job = || Job::new(vec![1, 2, 3]);
         assert_eq!(open(&one, vec![heard.clone()]).recognise(job()).await.unwrap(), heard);

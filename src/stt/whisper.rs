@@ -15,7 +15,8 @@ use super::transcript;
 use super::trie::{Decoder, Marks, Trie, log_sum_exp};
 use super::wire::{SentPhrase, Timings};
 use super::{MAX_SAMPLES, SAMPLE_RATE_HZ};
-use crate::engine::heard::Heard;
+use crate::engine::heard::{Heard, begins_in_speech};
+use crate::media::level::rms_dbfs;
 
 /// Positions of the encoder that an ordinary command gets: 512 x 20 ms. Below it tiny models loop (measured at 384 and 256).
 const SMALL_AUDIO_CTX: usize = 512;
@@ -25,13 +26,10 @@ const FULL_AUDIO_CTX: usize = 1500;
 const MIN_SAMPLES: usize = SAMPLE_RATE_HZ / 10;
 /// Peaks below this (-72 dBFS) are digital silence, whatever Whisper would like to read into them.
 const SILENCE_PEAK: u16 = 8;
+/// 20 ms.
+const LEVEL_SAMPLES: usize = SAMPLE_RATE_HZ / 50;
 /// Tokens of the longest spelling.
 const MAX_PHRASE_TOKENS: usize = 48;
-/// Above this probability that nobody spoke, an unsure transcript is dropped. Measured on tiny.en and base: hiss, hum and a
-/// sine give 0.74 to 0.97, 135 spoken commands from clean to 5 dB below 0.61, all but one of them below 0.45.
-const NO_SPEECH: f32 = 0.7;
-/// Nats a token under which a transcript counts as unsure. Noise gave -0.9 and less.
-const UNSURE_PER_TOKEN: f32 = -0.5;
 
 /// Why Whisper cannot do it.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +108,10 @@ impl Whisper {
         let free = self.transcribe(past, most_tokens(samples.len()))?;
         ms.free = watch.lap();
         let mut heard = self.report(&free, no_speech);
-        if score && !self.trie.is_empty() {
+        let levels: Vec<f32> = samples.chunks_exact(LEVEL_SAMPLES).map(rms_dbfs).collect();
+        heard.clipped = begins_in_speech(&levels);
+        // The sentences are English. In another language none is scored, and without a score none of them loosens.
+        if score && language == "en" && !self.trie.is_empty() {
             let mut steps = Steps { state: &mut self.state, threads: self.threads };
             // Decoding the last start token again brings the odds of the first word back.
             steps.step(last, past - 1)?;
@@ -201,12 +202,10 @@ impl Whisper {
     fn report(&self, free: &Free, no_speech: f32) -> Heard {
         let bytes: Vec<u8> =
             free.tokens.iter().filter_map(|token| self.context.token_to_bytes(*token).ok()).flatten().copied().collect();
-        let mut text = transcript::tidy(&String::from_utf8_lossy(&bytes));
-        let per_token = free.ll / (free.tokens.len() + 1) as f32;
-        if no_speech > NO_SPEECH && per_token < UNSURE_PER_TOKEN {
-            text.clear();
-        }
-        Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, scores: Vec::new() }
+        let text = transcript::tidy(&String::from_utf8_lossy(&bytes));
+        let mut heard = Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, clipped: false, scores: Vec::new() };
+        if heard.is_guess() { heard.text.clear() }
+        heard
     }
 }
 

@@ -102,6 +102,7 @@ struct HeardBody {
     free_ll: f32,
     tokens: u32,
     no_speech: f32,
+    clipped: bool,
     scores: Vec<(PhraseId, f32)>,
     ms: Timings,
 }
@@ -226,6 +227,7 @@ impl Reply {
                     free_ll: heard.free_ll,
                     tokens: heard.tokens,
                     no_speech: heard.no_speech,
+                    clipped: heard.clipped,
                     scores: heard.scores.iter().map(|score| (score.id, score.ll)).collect(),
                     ms: *ms,
                 };
@@ -264,6 +266,7 @@ impl HeardBody {
             free_ll: self.free_ll,
             tokens: self.tokens,
             no_speech: self.no_speech,
+            clipped: self.clipped,
             scores: self.scores.into_iter().map(|(id, ll)| PhraseScore { id, ll }).collect(),
         };
         Reply::Heard { id: self.id, heard, ms: self.ms }
@@ -299,7 +302,7 @@ mod tests {
     #[test]
     fn replies_arrive_as_they_were_sent() {
         let scores = vec![PhraseScore { id: 1, ll: -0.5 }];
-        let heard = Heard { text: "Stop.".into(), free_ll: -0.1, tokens: 2, no_speech: 0.25, scores };
+        let heard = Heard { text: "Stop.".into(), free_ll: -0.1, tokens: 2, no_speech: 0.25, clipped: true, scores };
         let ms = Timings { mel: 1.0, encode: 2.0, free: 3.0, score: 4.0 };
         for reply in [
             Reply::Ready,

@@ -15,6 +15,7 @@ mod ears;
 mod eval_listen;
 mod fuzz_sound;
 mod fuzz;
+mod eval_commands;
 mod headset_and_chat;
 mod hearing;
 mod live;

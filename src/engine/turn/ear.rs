@@ -104,12 +104,14 @@ pub struct Ear {
     /// Level of a steady noise that was taken for voice, and for how long it has been gone.
     noise: Option<(f32, u64)>,
     take_up: Option<u64>,
+    /// End of the last voice of the utterance before.
+    closed_ms: u64,
 }
 
 impl Ear {
     /// An ear whose utterances are numbered from `first`.
     pub fn new(settings: EarSettings, first: u64) -> Self {
-        Self { settings, now_ms: 0, heard_at: 0, run_ms: 0, run_began: (0, 0), current: None, next: first, levels: VecDeque::new(), noise: None, take_up: None }
+        Self { settings, now_ms: 0, heard_at: 0, run_ms: 0, run_began: (0, 0), current: None, next: first, levels: VecDeque::new(), noise: None, take_up: None, closed_ms: 0 }
     }
 
     /// Microphone time: everything heard so far.
@@ -131,6 +133,7 @@ impl Ear {
     pub fn close(&mut self) -> Option<Utterance> {
         self.run_ms = 0;
         let closed = self.current.take()?;
+        self.closed_ms = closed.last_ms;
         self.take_up = (closed.over && closed.looked_to.is_some()).then_some(closed.last_ms);
         Some(closed)
     }
@@ -188,7 +191,7 @@ impl Ear {
         let id = UtteranceId(self.next);
         self.next += 1;
         let (began_ms, began_at) = self.run_began;
-        let early = began_ms.saturating_sub(PRE_ROLL_MS);
+        let early = began_ms.saturating_sub(PRE_ROLL_MS).max(self.closed_ms.min(began_ms));
         let from_ms = self.take_up.take().filter(|cut| began_ms.saturating_sub(*cut) <= TAKE_UP_MS).unwrap_or(early);
         let over_ms = if playing { self.run_ms } else { 0 };
         self.current = Some(Utterance {
@@ -370,7 +373,7 @@ mod tests {
         let mut seen = t.run(500, |_| QUIET);
         seen.extend(t.run(1_000, speech));
         seen.extend(t.run(400, |_| QUIET));
-        assert_eq!(seen, vec![Onset { utterance: ONE, at_ms: 500 }, Sustained(ONE), Look { utterance: ONE, from_ms: 200, to_ms: 1_660, early: false }]);
+        assert_eq!(seen, vec![Onset { utterance: ONE, at_ms: 500 }, Sustained(ONE), Look { utterance: ONE, from_ms: 0, to_ms: 1_660, early: false }]);
         assert_eq!(t.run(100, speech), vec![Void { utterance: ONE, to_ms: 1_660 }]);
         assert_eq!(t.ear.close().map(|u| u.last_ms), Some(2_000));
     }

@@ -14,6 +14,8 @@ struct Page {
     free_ll: f32,
     tokens: u32,
     no_speech: f32,
+    #[serde(default)]
+    clipped: bool,
     scores: Vec<(u16, f32)>,
 }
 
@@ -46,7 +48,7 @@ impl Kept {
     pub fn heard(&self, sound: &[i16]) -> Option<Heard> {
         let page: Page = serde_json::from_str(&std::fs::read_to_string(self.file(&self.model, sound)).ok()?).ok()?;
         let scores = page.scores.into_iter().map(|(id, ll)| PhraseScore { id, ll }).collect();
-        Some(Heard { text: page.text, free_ll: page.free_ll, tokens: page.tokens, no_speech: page.no_speech, scores })
+        Some(Heard { text: page.text, free_ll: page.free_ll, tokens: page.tokens, no_speech: page.no_speech, clipped: page.clipped, scores })
     }
 
     /// Keeps the words of a sound.
@@ -55,7 +57,7 @@ impl Kept {
     /// A sentence: it cannot be written.
     pub fn keep(&self, sound: &[i16], heard: &Heard) -> Result<(), String> {
         let scores = heard.scores.iter().map(|s| (s.id, s.ll)).collect();
-        let page = Page { text: heard.text.clone(), free_ll: heard.free_ll, tokens: heard.tokens, no_speech: heard.no_speech, scores };
+        let page = Page { text: heard.text.clone(), free_ll: heard.free_ll, tokens: heard.tokens, no_speech: heard.no_speech, clipped: heard.clipped, scores };
         let file = self.file(&self.model, sound);
         let text = serde_json::to_string(&page).map_err(|e| e.to_string())?;
         std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
@@ -85,7 +87,7 @@ mod tests {
     fn what_is_kept_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let kept = Kept::open(folder.path(), "a/model").unwrap();
-        let heard = Heard { text: "No.".into(), free_ll: -1.5, tokens: 3, no_speech: 0.1, scores: vec![PhraseScore { id: 4, ll: -2.0 }] };
+        let heard = Heard { text: "No.".into(), free_ll: -1.5, tokens: 3, no_speech: 0.1, clipped: true, scores: vec![PhraseScore { id: 4, ll: -2.0 }] };
         assert_eq!(kept.heard(&[1, 2, 3]), None);
         kept.keep(&[1, 2, 3], &heard).unwrap();
         assert_eq!((kept.heard(&[1, 2, 3]), kept.heard(&[1, 2])), (Some(heard), None));
