@@ -25,6 +25,8 @@ pub enum DeviceNews {
         instead_of: Option<String>,
         /// The one before had broken.
         broke: bool,
+        /// The same one, tried anew because it was silent: nothing new is known of it.
+        again: bool,
     },
     /// Nothing is open: the device is gone and there is no other. It is taken again when it comes back.
     Gone {
@@ -33,7 +35,7 @@ pub enum DeviceNews {
         /// Why no other is, when something could be tried.
         why: Option<String>,
     },
-    /// No sound has come for a second, or none was taken; it is opened again.
+    /// No sound has come for a second, or none was taken; it is opened again, and again. Said once until sound goes on.
     Stalled {
         /// What is open.
         name: String,
@@ -67,13 +69,15 @@ struct Kept<S> {
     name: String,
     /// What was open broke, and nothing has been opened since.
     broke: bool,
+    /// It stands still, and that was told.
+    stalled: bool,
 }
 
 impl<S: Send + 'static> Kept<S> {
     fn new(kind: Kind, wished: Option<&str>, stream: S, id: &str, name: &str, open: fn(Option<&str>) -> Result<S, AudioError>) -> Result<Self, AudioError> {
         let source = Opener { wish: Wish::new(kind, wished, id), open };
         let keeper = Keeper::start(&format!("voxgate-{}-keeper", kind.what()), source, id)?;
-        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), name: name.to_owned(), broke: false })
+        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), name: name.to_owned(), broke: false, stalled: false })
     }
 
     fn tell(&mut self, news: DeviceNews) {
@@ -99,7 +103,9 @@ impl<S: Send + 'static> Kept<S> {
                 if let Some(old) = self.stream.replace(stream) {
                     self.keeper.tell(Word::Done(old));
                 }
-                self.tell(DeviceNews::Opened { instead_of: (was != name).then_some(was), name, broke });
+                let instead_of = (was != name).then_some(was);
+                self.stalled &= instead_of.is_none();
+                self.tell(DeviceNews::Opened { again: self.stalled, instead_of, name, broke });
             }
             News::Gone(why) => {
                 let name = self.name.clone();
@@ -115,8 +121,10 @@ impl<S: Send + 'static> Kept<S> {
                 self.lose();
             }
             StreamTrouble::Stalled => {
-                let name = self.name.clone();
-                self.tell(DeviceNews::Stalled { name });
+                if !std::mem::replace(&mut self.stalled, true) {
+                    let name = self.name.clone();
+                    self.tell(DeviceNews::Stalled { name });
+                }
                 self.lose();
             }
             StreamTrouble::Moved(to) => self.tell(DeviceNews::Moved { to }),
@@ -156,7 +164,10 @@ impl KeptInput {
                 biased;
                 Some(news) = self.kept.keeper.news.recv() => self.take(news),
                 heard = heard(&mut self.kept.stream) => match heard {
-                    Ok(frame) => return frame,
+                    Ok(frame) => {
+                        self.kept.stalled = false;
+                        return frame;
+                    }
                     Err(trouble) => self.kept.trouble(trouble),
                 },
             }
@@ -245,6 +256,7 @@ impl KeptOutput {
             let moving = stream.played() != self.taken || stream.fill() == 0;
             self.taken = stream.played();
             self.still = if moving { 0 } else { self.still + 1 };
+            self.kept.stalled &= !moving || stream.played() == 0;
             if self.still >= STALLED_LOOKS {
                 trouble = trouble.or(Some(StreamTrouble::Stalled));
             }
