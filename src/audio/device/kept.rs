@@ -65,7 +65,8 @@ struct Kept<S> {
     stream: Option<S>,
     keeper: Keeper<S>,
     news: VecDeque<DeviceNews>,
-    /// Name of what is or was open.
+    /// Id and name of what is or was open.
+    id: String,
     name: String,
     /// What was open broke, and nothing has been opened since.
     broke: bool,
@@ -77,7 +78,7 @@ impl<S: Send + 'static> Kept<S> {
     fn new(kind: Kind, wished: Option<&str>, stream: S, id: &str, name: &str, open: fn(Option<&str>) -> Result<S, AudioError>) -> Result<Self, AudioError> {
         let source = Opener { wish: Wish::new(kind, wished, id), open };
         let keeper = Keeper::start(&format!("voxgate-{}-keeper", kind.what()), source, id)?;
-        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), name: name.to_owned(), broke: false, stalled: false })
+        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), id: id.to_owned(), name: name.to_owned(), broke: false, stalled: false })
     }
 
     fn tell(&mut self, news: DeviceNews) {
@@ -94,16 +95,20 @@ impl<S: Send + 'static> Kept<S> {
         }
     }
 
-    fn take(&mut self, news: News<S>, name_of: fn(&S) -> &str) {
+    fn take(&mut self, news: News<S>, called: fn(&S) -> (&str, &str)) {
         match news {
             News::Opened(stream) => {
-                let name = name_of(&stream).to_owned();
-                let was = std::mem::replace(&mut self.name, name.clone());
+                let (id, name) = called(&stream);
+                let (id, name) = (id.to_owned(), name.to_owned());
+                // Two of the same name are told apart by what the sound system calls them.
+                let label = |id: &str, name: &str, other: &str| if name == other { format!("{name} ({id})") } else { name.to_owned() };
+                let told = if id == self.id { (name.clone(), None) } else { (label(&id, &name, &self.name), Some(label(&self.id, &self.name, &name))) };
+                (self.id, self.name) = (id, name);
+                let (name, instead_of) = told;
                 let broke = std::mem::take(&mut self.broke);
                 if let Some(old) = self.stream.replace(stream) {
                     self.keeper.tell(Word::Done(old));
                 }
-                let instead_of = (was != name).then_some(was);
                 self.stalled &= instead_of.is_none();
                 self.tell(DeviceNews::Opened { again: self.stalled, instead_of, name, broke });
             }
@@ -189,7 +194,7 @@ impl KeptInput {
             self.rate_hz = stream.rate_hz();
             self.dropped = self.dropped();
         }
-        self.kept.take(news, InputStream::name);
+        self.kept.take(news, |s| (s.id(), s.name()));
     }
 }
 
@@ -249,7 +254,7 @@ impl KeptOutput {
                 self.underruns = self.underruns();
                 self.still = 0;
             }
-            self.kept.take(news, OutputStream::name);
+            self.kept.take(news, |s| (s.id(), s.name()));
         }
         if let Some(stream) = &mut self.kept.stream {
             let mut trouble = stream.poll_trouble();
