@@ -11,9 +11,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use crate::engine::mode::Posture;
 use crate::media::level::rms_dbfs;
 use crate::session::card::{Card, CardNews, Microphone};
 use crate::session::driver::FrameSink;
+use crate::session::handle::Handle;
 
 /// Widest line, in characters: fits the usual terminal of 80.
 const WIDTH: usize = 78;
@@ -83,9 +85,12 @@ impl Meter {
         line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WIDTH).collect()
     }
 
-    /// Draws until it is dropped; without a meter it only waits.
-    pub async fn draw(meter: Option<Meter>) {
+    /// Draws until it is dropped; without a meter it only waits. `handle`: of the conversation, which may have been in plan mode before.
+    pub async fn draw(meter: Option<Meter>, handle: &Handle) {
         let Some(meter) = meter else { return std::future::pending().await };
+        if let Ok(before) = handle.snapshot().await {
+            meter.shown.lock().unwrap_or_else(PoisonError::into_inner).plan = before.stamp.posture == Posture::Plan;
+        }
         let mut line = Line;
         loop {
             line.put(&meter.line());

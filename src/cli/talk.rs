@@ -93,7 +93,7 @@ pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
             let card = match &meter { Some(meter) => meter.listening(card), None => card };
             tokio::select! {
                 () = driver.run_card(card) => {}
-                () = Meter::draw(meter) => {}
+                () = Meter::draw(meter, &handle) => {}
                 () = async { told_to_stop().await; handle.close("the person at the microphone has left").await; std::future::pending::<()>().await } => {}
             }
             Ok(())

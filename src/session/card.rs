@@ -260,8 +260,9 @@ mod cpal_devices {
         let opened = matches!(news, DeviceNews::Opened { .. });
         if opened { metrics::counter!("voxgate_device_reopened_total", "kind" => what).increment(1) }
         let message = match news {
-            DeviceNews::Opened { name, instead_of: Some(was), broke: true } => format!("The {what} {was} is gone; the {what} is now {name}."),
-            DeviceNews::Opened { name, instead_of: Some(was), broke: false } => format!("The {what} is now {name}, no longer {was}."),
+            DeviceNews::Opened { again: true, .. } => String::new(),
+            DeviceNews::Opened { name, instead_of: Some(was), broke: true, .. } => format!("The {what} {was} is gone; the {what} is now {name}."),
+            DeviceNews::Opened { name, instead_of: Some(was), broke: false, .. } => format!("The {what} is now {name}, no longer {was}."),
             DeviceNews::Opened { name, instead_of: None, .. } => format!("The {what} {name} is open again."),
             DeviceNews::Gone { name, why: None } => format!("The {what} {name} is gone and there is no other. It is taken again when it comes back."),
             DeviceNews::Gone { name, why: Some(why) } => format!("The {what} {name} is gone and no other opens: {why}"),

@@ -11,7 +11,7 @@ use crate::pulse;
 use crate::sdk_conversation::notes;
 
 /// How long a line may take to bring what it should. A line that brought nothing is said once more.
-const WAIT: Duration = Duration::from_secs(15);
+const WAIT: Duration = Duration::from_secs(20);
 
 struct Person {
     dir: tempfile::TempDir,
@@ -82,8 +82,9 @@ async fn the_seven_steps_hold_on_sound_cards() {
     person.say("Present the plan.", "plan that was read", |e| speech(e, "Plan one: ")).await;
     person.say("Approve plan one.", "question", |e| question(e, "approve")).await;
     assert!(person.chat.look(|s| s.shown.plan_mode), "one sentence does not leave plan mode");
-    person.say("Confirm plan one.", "question about the kept call", |e| question(e, "tool")).await;
-    assert!(person.chat.look(|s| !s.shown.plan_mode));
+    let mark = person.chat.mark();
+    person.say("Confirm plan one.", "end of plan mode", |e| is(e, "plan_mode", "plan_mode", false)).await;
+    person.chat.event_after(mark, "the kept call is asked about", |e| question(e, "tool")).await;
     person.say("Yes, do it.", "note", added).await;
     person.say("What mode are you in?", "answer", |e| speech(e, "Plan mode is off")).await;
 

@@ -10,10 +10,10 @@ use voxgate::models::check_header;
 /// Changes tried on each file.
 const ROUNDS: usize = 400;
 
-/// Six bytes of settings (rates, trim, chunk), then samples.
+/// Eight bytes of settings (two rates, flags, length of a piece, trim), then samples.
 fn resampler(bytes: &[u8]) {
     let Some((head, rest)) = bytes.split_first_chunk::<8>() else { return };
-    let rate = |a: u8, b: u8| 8_000 + u32::from(u16::from_le_bytes([a, b])) * 88_000 / 65_535;
+    let rate = |a: u8, b: u8| 8_000 + (u64::from(u16::from_le_bytes([a, b])) * 88_000 / 65_535) as u32;
     let (from, to) = (rate(head[0], head[1]), rate(head[2], head[3]));
     let samples: Vec<i16> = rest.as_chunks::<2>().0.iter().map(|b| i16::from_le_bytes(*b)).take(2_000).collect();
     let mut r = if head[4] & 1 == 0 { Resampler::new(from, to) } else { Resampler::adjustable(from, to) };

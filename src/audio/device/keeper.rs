@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// While all is well the sound system is asked every so many ticks: 300 ms.
+/// The sound system is asked every so many ticks, 300 ms, and at once when a stream was lost.
 const ASK_TICKS: u32 = 3;
 /// Words and news that wait at most; both are few.
 const QUEUE: usize = 16;
@@ -100,7 +100,7 @@ impl<O: Source> Loop<O> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if ticks.is_multiple_of(ASK_TICKS) || wanted.is_none() {
+            if ticks.is_multiple_of(ASK_TICKS) {
                 wanted = self.source.wanted(self.on.as_deref());
             }
             ticks = ticks.wrapping_add(1);

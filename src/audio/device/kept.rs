@@ -25,6 +25,8 @@ pub enum DeviceNews {
         instead_of: Option<String>,
         /// The one before had broken.
         broke: bool,
+        /// The same one, tried anew because it was silent: nothing new is known of it.
+        again: bool,
     },
     /// Nothing is open: the device is gone and there is no other. It is taken again when it comes back.
     Gone {
@@ -33,7 +35,7 @@ pub enum DeviceNews {
         /// Why no other is, when something could be tried.
         why: Option<String>,
     },
-    /// No sound has come for a second, or none was taken; it is opened again.
+    /// No sound has come for a second, or none was taken; it is opened again, and again. Said once until sound goes on.
     Stalled {
         /// What is open.
         name: String,
@@ -63,17 +65,20 @@ struct Kept<S> {
     stream: Option<S>,
     keeper: Keeper<S>,
     news: VecDeque<DeviceNews>,
-    /// Name of what is or was open.
+    /// Id and name of what is or was open.
+    id: String,
     name: String,
     /// What was open broke, and nothing has been opened since.
     broke: bool,
+    /// It stands still, and that was told.
+    stalled: bool,
 }
 
 impl<S: Send + 'static> Kept<S> {
     fn new(kind: Kind, wished: Option<&str>, stream: S, id: &str, name: &str, open: fn(Option<&str>) -> Result<S, AudioError>) -> Result<Self, AudioError> {
         let source = Opener { wish: Wish::new(kind, wished, id), open };
         let keeper = Keeper::start(&format!("voxgate-{}-keeper", kind.what()), source, id)?;
-        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), name: name.to_owned(), broke: false })
+        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), id: id.to_owned(), name: name.to_owned(), broke: false, stalled: false })
     }
 
     fn tell(&mut self, news: DeviceNews) {
@@ -90,16 +95,22 @@ impl<S: Send + 'static> Kept<S> {
         }
     }
 
-    fn take(&mut self, news: News<S>, name_of: fn(&S) -> &str) {
+    fn take(&mut self, news: News<S>, called: fn(&S) -> (&str, &str)) {
         match news {
             News::Opened(stream) => {
-                let name = name_of(&stream).to_owned();
-                let was = std::mem::replace(&mut self.name, name.clone());
+                let (id, name) = called(&stream);
+                let (id, name) = (id.to_owned(), name.to_owned());
+                // Two of the same name are told apart by what the sound system calls them.
+                let label = |id: &str, name: &str, other: &str| if name == other { format!("{name} ({id})") } else { name.to_owned() };
+                let told = if id == self.id { (name.clone(), None) } else { (label(&id, &name, &self.name), Some(label(&self.id, &self.name, &name))) };
+                (self.id, self.name) = (id, name);
+                let (name, instead_of) = told;
                 let broke = std::mem::take(&mut self.broke);
                 if let Some(old) = self.stream.replace(stream) {
                     self.keeper.tell(Word::Done(old));
                 }
-                self.tell(DeviceNews::Opened { instead_of: (was != name).then_some(was), name, broke });
+                self.stalled &= instead_of.is_none();
+                self.tell(DeviceNews::Opened { again: self.stalled, instead_of, name, broke });
             }
             News::Gone(why) => {
                 let name = self.name.clone();
@@ -115,8 +126,10 @@ impl<S: Send + 'static> Kept<S> {
                 self.lose();
             }
             StreamTrouble::Stalled => {
-                let name = self.name.clone();
-                self.tell(DeviceNews::Stalled { name });
+                if !std::mem::replace(&mut self.stalled, true) {
+                    let name = self.name.clone();
+                    self.tell(DeviceNews::Stalled { name });
+                }
                 self.lose();
             }
             StreamTrouble::Moved(to) => self.tell(DeviceNews::Moved { to }),
@@ -156,7 +169,10 @@ impl KeptInput {
                 biased;
                 Some(news) = self.kept.keeper.news.recv() => self.take(news),
                 heard = heard(&mut self.kept.stream) => match heard {
-                    Ok(frame) => return frame,
+                    Ok(frame) => {
+                        self.kept.stalled = false;
+                        return frame;
+                    }
                     Err(trouble) => self.kept.trouble(trouble),
                 },
             }
@@ -178,7 +194,7 @@ impl KeptInput {
             self.rate_hz = stream.rate_hz();
             self.dropped = self.dropped();
         }
-        self.kept.take(news, InputStream::name);
+        self.kept.take(news, |s| (s.id(), s.name()));
     }
 }
 
@@ -238,13 +254,14 @@ impl KeptOutput {
                 self.underruns = self.underruns();
                 self.still = 0;
             }
-            self.kept.take(news, OutputStream::name);
+            self.kept.take(news, |s| (s.id(), s.name()));
         }
         if let Some(stream) = &mut self.kept.stream {
             let mut trouble = stream.poll_trouble();
             let moving = stream.played() != self.taken || stream.fill() == 0;
             self.taken = stream.played();
             self.still = if moving { 0 } else { self.still + 1 };
+            self.kept.stalled &= !moving || stream.played() == 0;
             if self.still >= STALLED_LOOKS {
                 trouble = trouble.or(Some(StreamTrouble::Stalled));
             }

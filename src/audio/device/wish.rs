@@ -7,6 +7,8 @@ use cpal::Host;
 
 /// What PulseAudio calls the ear that it keeps at a speaker: opened as a microphone it hears the voice itself.
 const MONITOR: &str = ".monitor";
+/// A system that is loud and slow to ask is asked at every tenth call only while nothing is open: every 3 s.
+const SELDOM: u32 = 10;
 
 /// See the file's head.
 pub(super) struct Wish {
@@ -17,19 +19,26 @@ pub(super) struct Wish {
     asks: bool,
     /// A monitor was chosen by a person, so it is one that they want.
     monitors: bool,
+    /// Calls that were not asked on.
+    skipped: u32,
 }
 
 impl Wish {
     /// `first`: the id of what is open at the beginning.
     pub(super) fn new(kind: Kind, name: Option<&str>, first: &str) -> Self {
         let host = host();
-        Self { kind, name: name.map(str::to_owned), asks: is_pulse(&host), host: Some(host), monitors: first.ends_with(MONITOR) }
+        Self { kind, name: name.map(str::to_owned), asks: is_pulse(&host), host: Some(host), monitors: first.ends_with(MONITOR), skipped: 0 }
     }
 
     /// The id of the device that should be open; `on` is the one that is. `None` when there is none, or nobody to ask.
     pub(super) fn now(&mut self, on: Option<&str>) -> Option<String> {
         if let (false, Some(on)) = (self.asks, on) {
+            self.skipped = 0;
             return Some(on.to_owned());
+        }
+        self.skipped += 1;
+        if !self.asks && self.skipped % SELDOM != 1 {
+            return None;
         }
         // A server that has gone leaves a dead connection behind; and nothing else is asked in its place.
         let host = match self.host.take() {
