@@ -29,6 +29,15 @@ const PEAK: f32 = 0.89;
 /// What is quieter than this counts as silence at the edges (-50 dBFS).
 const SILENCE: f32 = 0.003;
 
+/// What the network makes of a speed: (how much faster speech gets, the number it must be given). It rounds each sound to whole
+/// frames, so it follows in steps; between 1.325 and 1.35 it jumps. Measured on three texts.
+const PACES: [(f32, f32); 18] = [
+    (0.5, 0.5), (0.6, 0.6), (0.7, 0.7), (0.8, 0.8), (0.894, 0.85), (0.954, 0.9), (1.0, 1.0), (1.032, 1.1), (1.06, 1.15), (1.105, 1.2), (1.148, 1.25),
+    (1.198, 1.325), (1.471, 1.35), (1.565, 1.5), (1.681, 1.8), (1.819, 2.0), (1.966, 2.2), (2.042, 2.5),
+];
+/// A step in [`PACES`] wider than this is a jump: there is nothing between its ends.
+const JUMP: f32 = 0.2;
+
 /// The voice. Cheap to clone through `Arc`; the weights are shared.
 pub struct Hibari {
     parts: Arc<Parts>,
@@ -69,7 +78,7 @@ impl Hibari {
         let outputs: [NodeId; 6] = model.output_ids().try_into()
             .map_err(|_| unusable(format!("it has {} outputs where 6 are expected", model.output_ids().len())))?;
         let parts = Parts {
-            ids, speed_in, outputs, model, speed,
+            ids, speed_in, outputs, model, speed: network_speed(speed),
             threads: Arc::new(ThreadPool::with_num_threads(1)),
             phonemes: Phonemes::load(dir)?,
         };
@@ -155,6 +164,18 @@ fn load_model(path: &Path) -> Result<Model, TtsError> {
     Model::load_file(path).map_err(|e| TtsError::ModelUnusable { path: path.into(), reason: e.to_string() })
 }
 
+/// The number that makes the network speak `wanted` times as fast, as near as it can.
+fn network_speed(wanted: f32) -> f32 {
+    for [(slow, low), (fast, high)] in PACES.array_windows() {
+        if wanted <= *fast {
+            let share = ((wanted - slow) / (fast - slow)).clamp(0.0, 1.0);
+            let jump = fast - slow > JUMP;
+            return if jump { if share < 0.5 { *low } else { *high } } else { low + share * (high - low) };
+        }
+    }
+    PACES[PACES.len() - 1].1
+}
+
 /// A number for the noise of a piece: the same text always sounds the same (FNV-1a).
 fn seed(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
@@ -181,6 +202,12 @@ fn levelled(sound: &[f32]) -> Vec<i16> {
 mod tests {
     use super::*;
     use crate::media::level::{peak, rms_dbfs};
+
+    #[test]
+    fn a_speed_is_translated_for_the_network() {
+        assert_eq!([0.3, 0.5, 0.8, 1.0, 1.25, 1.4, 9.0].map(network_speed), [0.5, 0.5, 0.8, 1.0, 1.325, 1.35, 2.5]);
+        assert!((1.21..1.25).contains(&network_speed(1.13)));
+    }
 
     #[test]
     fn edges_and_level() {

@@ -44,7 +44,9 @@ fn literals(source: &str) -> Vec<String> {
             }
         }
     }
-    out.retain(|text| text.split_whitespace().count() >= 2);
+    // What is said begins like a sentence or ends like one; the grammar's own words and lists of words do neither.
+    let like_one = |text: &str| text.starts_with(|c: char| c.is_uppercase() || c == '{') || text.ends_with(['.', '!', '?']);
+    out.retain(|text| text.split_whitespace().count() >= 2 && like_one(text));
     out
 }
 
@@ -77,7 +79,7 @@ fn no_fixed_wording_could_answer_a_question() {
             }
         }
     }
-    assert!(count > 150, "only {count} wordings were found");
+    assert!(count > 100, "only {count} wordings were found");
     assert!(wrong.is_empty(), "these begin or end with a sentence that approves or loosens:\n  {}", wrong.join("\n  "));
 }
 
