@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::listen::canceller::Canceller;
+use crate::listen::canceller::{Canceller, NearGate};
 use crate::listen::ring::EarRing;
 use crate::listen::vad::{EarshotVad, Vad};
 use crate::media::frame::EAR_FRAME;
@@ -42,8 +42,12 @@ pub struct EarEnd {
     cleaning: Option<Cleaner>,
 }
 
+/// The most that is believed of a frame that is too quiet to be somebody beside the loudspeaker.
+const NOT_NEAR: f32 = 0.2;
+
 struct Cleaner {
     canceller: Canceller,
+    gate: NearGate,
     /// What is played, from its rate to the ear's.
     far: Resampler,
     played: Vec<i16>,
@@ -59,7 +63,7 @@ impl EarEnd {
 
     /// The ear of a device whose loudspeaker may be heard by its microphone.
     pub fn beside_a_loudspeaker(mut self, cleaning: Cleaning) -> Self {
-        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), far: Resampler::new(16_000, 16_000), played: Vec::new(), heard: Vec::new() });
+        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), gate: NearGate::new(), far: Resampler::new(16_000, 16_000), played: Vec::new(), heard: Vec::new() });
         self
     }
 
@@ -68,9 +72,10 @@ impl EarEnd {
         if self.cleaning.as_ref().is_some_and(|c| c.far.from_hz() != rate_hz) {
             self.device_changed(rate_hz);
         }
-        let Some(Cleaner { canceller, far, played, .. }) = &mut self.cleaning else { return };
+        let Some(Cleaner { canceller, gate, far, played, .. }) = &mut self.cleaning else { return };
         played.clear();
         far.push(samples, played);
+        gate.played(played);
         canceller.reference(played);
     }
 
@@ -78,6 +83,7 @@ impl EarEnd {
     pub fn device_changed(&mut self, speaker_hz: u32) {
         if let Some(cleaner) = &mut self.cleaning {
             cleaner.canceller.reset();
+            cleaner.gate = NearGate::new();
             cleaner.far = Resampler::new(speaker_hz, 16_000);
         }
     }
@@ -102,7 +108,9 @@ impl EarEnd {
         for frame in self.waiting[..whole].chunks(EAR_FRAME) {
             self.ring.push(frame);
             let judged = self.vad.push(frame);
-            frames.push(Framed { probability: judged.probability, level_dbfs: judged.level_dbfs });
+            let near = self.cleaning.as_mut().is_none_or(|c| c.gate.may_be_near(judged.level_dbfs, judged.probability));
+            let probability = if near { judged.probability } else { judged.probability.min(NOT_NEAR) };
+            frames.push(Framed { probability, level_dbfs: judged.level_dbfs });
         }
         self.waiting.drain(..whole);
         frames
