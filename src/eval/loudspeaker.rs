@@ -111,8 +111,7 @@ struct Noise {
 
 impl Noise {
     fn new(dbfs: Option<f32>, seed: u64) -> Self {
-        // The three filters below have an rms of 0.74 for white noise of rms 1 (measured).
-        Self { random: Random::new(seed ^ 0x0a01_5e00), scale: dbfs.map_or(0.0, |db| db_to_ratio(db) * 32_768.0 * 3f32.sqrt() / 0.74), slow: [0.0; 3] }
+        Self { random: Random::new(seed ^ 0x0a01_5e00), scale: dbfs.map_or(0.0, |db| db_to_ratio(db) * 32_768.0 / PINK_RMS), slow: [0.0; 3] }
     }
 
     fn next(&mut self) -> f32 {
@@ -125,12 +124,12 @@ impl Noise {
         self.slow[1] = 0.963 * self.slow[1] + white * 0.296_516;
         self.slow[2] = 0.57 * self.slow[2] + white * 1.052_691_3;
         let pink = self.slow.iter().sum::<f32>() + white * 0.1848;
-        pink * self.scale * PINK
+        pink * self.scale
     }
 }
 
-/// Makes the pink noise as loud as the white it is made of.
-const PINK: f32 = 0.74 / 1.85;
+/// Root mean square of the filtered noise before it is scaled (measured).
+const PINK_RMS: f32 = 1.712;
 
 /// Something that happens on the sample clock beside the person: asks the gateway to speak, for instance.
 pub type Prompter = Box<dyn FnMut(&Person) -> Beat + Send>;

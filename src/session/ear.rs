@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::listen::canceller::Canceller;
+use crate::listen::canceller::{Canceller, NearGate};
 use crate::listen::ring::EarRing;
 use crate::listen::vad::{Vad, VadMaker};
 use crate::media::frame::EAR_FRAME;
@@ -42,8 +42,12 @@ pub struct EarEnd {
     cleaning: Option<Cleaner>,
 }
 
+/// The most that is believed of a frame that is too quiet to be somebody beside the loudspeaker.
+const NOT_NEAR: f32 = 0.2;
+
 struct Cleaner {
     canceller: Canceller,
+    gate: NearGate,
     /// What is played, from its rate to the ear's.
     far: Resampler,
     played: Vec<i16>,
@@ -59,19 +63,21 @@ impl EarEnd {
 
     /// The ear of a device whose loudspeaker may be heard by its microphone.
     pub fn beside_a_loudspeaker(mut self, cleaning: Cleaning) -> Self {
-        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), far: Resampler::new(16_000, 16_000), played: Vec::new(), heard: Vec::new() });
+        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), gate: NearGate::new(), far: Resampler::new(16_000, 16_000), played: Vec::new(), heard: Vec::new() });
         self
     }
 
     /// Tells what is played just now, mono at any rate: call it before [`EarEnd::push`] of the same time.
     pub fn reference(&mut self, samples: &[i16], rate_hz: u32) {
-        let Some(Cleaner { canceller, far, played, .. }) = &mut self.cleaning else { return };
+        let Some(Cleaner { canceller, gate, far, played, .. }) = &mut self.cleaning else { return };
         if far.from_hz() != rate_hz {
             canceller.reset();
+            *gate = NearGate::new();
             *far = Resampler::new(rate_hz, 16_000);
         }
         played.clear();
         far.push(samples, played);
+        gate.played(played);
         canceller.reference(played);
     }
 
@@ -101,7 +107,9 @@ impl EarEnd {
         for frame in self.waiting[..whole].chunks(EAR_FRAME) {
             self.ring.push(frame);
             let judged = self.vad.push(frame);
-            frames.push(Framed { probability: judged.probability, level_dbfs: judged.level_dbfs });
+            let near = self.cleaning.as_mut().is_none_or(|c| c.gate.may_be_near(judged.level_dbfs, judged.probability));
+            let probability = if near { judged.probability } else { judged.probability.min(NOT_NEAR) };
+            frames.push(Framed { probability, level_dbfs: judged.level_dbfs });
         }
         self.waiting.drain(..whole);
         frames
@@ -113,6 +121,7 @@ impl EarEnd {
         self.vad.reset();
         if let Some(cleaner) = &mut self.cleaning {
             cleaner.canceller.reset();
+            cleaner.gate = NearGate::new();
             cleaner.far = Resampler::new(cleaner.far.from_hz(), 16_000);
         }
     }
