@@ -10,7 +10,7 @@ const CLOSERS: &[&str] = &[
     "you", "thank you", "thank you so much", "thank you very much", "thanks", "thanks for watching", "thanks for listening", "thank you for watching", "thank you for listening",
     "thank you for your attention", "thank you for your time", "thanks for your time", "please subscribe", "please subscribe to my channel", "please like and subscribe", "like and subscribe", "dont forget to subscribe",
     "subscribe", "see you next time", "see you in the next video", "see you in the next one", "ill see you next time", "ill see you in the next video", "well be right back", "bye", "bye bye", "bye bye bye", "goodbye", "the end", "to be continued", "so", "oh",
-    "uh", "um", "hmm", "hm", "mm", "mmm", "mhm", "ah", "eh", "huh", "i", "the", "a", "and", "music", "applause", "laughter", "blank audio", "no audio", "inaudible", "static", "foreign", "speaking in foreign language",
+    "uh", "um", "hmm", "hm", "mm", "mmm", "ah", "eh", "huh", "i", "the", "a", "and", "music", "applause", "laughter", "blank audio", "no audio", "inaudible", "static", "foreign", "speaking in foreign language",
     "subtitles by the amara org community", "captions by the amara org community", "transcription by castingwords", "transcribed by otter ai", "www mooji org",
     // German
     "vielen dank", "danke", "danke schön", "vielen dank fürs zuschauen", "danke fürs zuschauen", "vielen dank für ihre aufmerksamkeit", "bis zum nächsten mal", "tschüss", "untertitel der amara org community", "untertitel im auftrag des zdf für funk 2017", "untertitelung des zdf 2020", "untertitelung im auftrag des zdf 2021",

@@ -11,7 +11,7 @@ use crate::engine::heard::Heard;
 use crate::engine::id::UtteranceId;
 use crate::engine::intent::{Decision, Moment, Open, decide};
 use crate::engine::junk::is_stock_closer;
-use crate::engine::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Frame, Listener as Turns, TurnJudge};
+use crate::engine::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Frame, Listener as Turns, PRE_ROLL_MS, TurnJudge};
 use crate::listen::vad::VadMaker;
 use crate::media::frame::frame_len;
 use crate::session::ear::EarEnd;
@@ -19,6 +19,8 @@ use crate::stt::{Job, Recogniser, SttError};
 
 /// Silence that is heard after the end of a sound, so that its last turn ends.
 const SILENCE_AFTER_MS: u64 = 1_000;
+/// Silence before its beginning: a live microphone was on before the first word, and the pre-roll is cut from there.
+const SILENCE_BEFORE_MS: u64 = PRE_ROLL_MS;
 /// The engine takes nothing shorter for a loosening sentence.
 const LOOSEN_SHORTEST_MS: u64 = 350;
 
@@ -101,8 +103,8 @@ impl Listener<'_> {
         let mut walks: Vec<_> = states.iter().map(walk).collect();
         let length = frame_len(rate_hz);
         let silence = vec![0; length];
-        let after = std::iter::repeat_n(silence.as_slice(), (SILENCE_AFTER_MS / FRAME_MS) as usize);
-        for frame in samples.chunks(length).chain(after) {
+        let quiet = |ms: u64| std::iter::repeat_n(silence.as_slice(), (ms / FRAME_MS) as usize);
+        for frame in quiet(SILENCE_BEFORE_MS).chain(samples.chunks(length)).chain(quiet(SILENCE_AFTER_MS)) {
             for framed in end.push(frame) {
                 for walk in &mut walks {
                     walk.frame(Frame { probability: framed.probability, level_dbfs: framed.level_dbfs }, &end).await?;
@@ -182,7 +184,8 @@ impl Walk<'_> {
             (true, Open::Nothing) => Decision::None,
             (true, _) => Decision::Neither { bare: false },
         };
-        self.turns.push(Turn { start_ms: utterance.began_ms, end_ms: utterance.last_ms, heard, decision });
+        let at = |ms: u64| ms.saturating_sub(SILENCE_BEFORE_MS);
+        self.turns.push(Turn { start_ms: at(utterance.began_ms), end_ms: at(utterance.last_ms), heard, decision });
     }
 }
 

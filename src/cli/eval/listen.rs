@@ -40,7 +40,7 @@ pub struct ListenArgs {
 
 /// For `--help`.
 pub const AFTER_HELP: &str = "Decisions have the names of `voxgate eval utterances`. Each sound goes the way of a live microphone: voice detection, turn taking with the\n\
-        configured silences, the recogniser's process, the judge. A second of silence follows each. Exit 1: a file could not be read.\n\n\
+        configured silences, the recogniser's process, the judge. A little silence goes before each and a second follows. Exit 1: a file could not be read.\n\n\
         --corpora takes hours the first time. It can be stopped and goes on where it was: what was heard is kept in the cache folder.\n\n\
         Example:\n  voxgate eval listen recordings --state question --json";
 
