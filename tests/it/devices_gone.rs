@@ -10,7 +10,8 @@ use crate::live::{Gateway, sentence_file};
 use crate::pulse::{self, pactl};
 use crate::talking::{finished, voxgate};
 
-/// Waits for a notice about a device with these words; how long it took.
+/// Waits for a notice about a device with these words; how long it took. Whether it is said to be gone or only no longer the
+/// default depends on which of the two was seen first.
 async fn told(chat: &Chat, mark: usize, words: &str) -> u128 {
     let began = Instant::now();
     let fits = |e: &Value| e["type"] == "notice" && e["payload"]["code"] == "device" && e["payload"]["message"].as_str().unwrap().contains(words);
@@ -52,19 +53,19 @@ async fn field_case_43_a_device_that_vanishes_is_replaced_told_and_taken_again()
     let mark = chat.mark();
     let module = pactl(dir, &["list", "short", "modules"]).lines().find(|l| l.contains("source_name=mic ")).unwrap().split('\t').next().unwrap().to_string();
     pactl(dir, &["unload-module", &module]);
-    let gone_ms = told(&chat, mark, "is gone; the microphone is now").await;
+    let gone_ms = told(&chat, mark, "icrophone is now Remapped Monitor of Null Output (othermic)").await;
     asks(&chat, dir, "othersink").await;
 
     // It comes back, and so is taken again.
     let mark = chat.mark();
     pactl(dir, &["load-module", "module-remap-source", "source_name=mic", "master=micsink.monitor"]);
-    let back_ms = told(&chat, mark, "The microphone is now").await;
+    let back_ms = told(&chat, mark, "icrophone is now Remapped Monitor of Null Output (mic)").await;
 
     // The speaker goes away in its turn.
     let mark = chat.mark();
     let module = pactl(dir, &["list", "short", "modules"]).lines().find(|l| l.contains("sink_name=other ")).unwrap().split('\t').next().unwrap().to_string();
     pactl(dir, &["unload-module", &module]);
-    let speaker_ms = told(&chat, mark, "is gone; the speaker is now").await;
+    let speaker_ms = told(&chat, mark, "peaker is now Null Output (speaker)").await;
     asks(&chat, dir, "micsink").await;
 
     println!("told after: default changed {default_ms} ms, microphone gone {gone_ms} ms, back {back_ms} ms, speaker gone {speaker_ms} ms");

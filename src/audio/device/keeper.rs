@@ -28,16 +28,17 @@ pub(super) trait Source: Send + 'static {
 
 /// From the owner of the sound to the keeper.
 pub(super) enum Word<S> {
-    /// The stream broke or gave nothing: here it is, open another.
-    Lost(S),
+    /// The stream of this number broke or gave nothing: here it is, open another. Of an older one than the last that was opened it
+    /// says nothing new.
+    Lost(S, u64),
     /// This one is not needed any more.
     Done(S),
 }
 
 /// From the keeper to the owner of the sound.
 pub(super) enum News<S> {
-    /// A stream that takes the place of the one before.
-    Opened(S),
+    /// A stream that takes the place of the one before, and its number. What was open at the beginning has number 0.
+    Opened(S, u64),
     /// Nothing can be opened; why, as far as it is known. Said once until something is open again.
     Gone(Option<String>),
 }
@@ -55,7 +56,8 @@ impl<S: Send + 'static> Keeper<S> {
         let (words, inbox) = sync_channel(QUEUE);
         let (tell, news) = mpsc::channel(QUEUE);
         let keeping = Keeping::new(on);
-        let run = move || Loop { source, keeping, on: None, tell, refused: false }.run(&inbox);
+        let on = on.to_owned();
+        let run = move || Loop { source, keeping, on: Some(on), number: 0, tell, refused: false }.run(&inbox);
         let thread = super::thread(name, run)?;
         Ok(Self { news, words: Some(words), thread: Some(thread) })
     }
@@ -80,6 +82,7 @@ struct Loop<O: Source> {
     source: O,
     keeping: Keeping,
     on: Option<String>,
+    number: u64,
     tell: mpsc::Sender<News<O::Stream>>,
     /// Why the last try failed was told.
     refused: bool,
@@ -90,11 +93,13 @@ impl<O: Source> Loop<O> {
         let (mut ticks, mut wanted) = (0u32, None);
         loop {
             match words.recv_timeout(Duration::from_millis(TICK_MS)) {
-                Ok(Word::Lost(stream)) => {
+                Ok(Word::Lost(stream, number)) => {
                     drop(stream);
-                    self.keeping.lost();
-                    self.on = None;
-                    ticks = 0;
+                    if number == self.number {
+                        self.keeping.lost();
+                        self.on = None;
+                        ticks = 0;
+                    }
                 }
                 Ok(Word::Done(stream)) => drop(stream),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -119,7 +124,8 @@ impl<O: Source> Loop<O> {
                 Ok(stream) => {
                     self.keeping.opened(&id);
                     (self.on, self.refused) = (Some(id), false);
-                    self.tell.blocking_send(News::Opened(stream)).is_ok()
+                    self.number += 1;
+                    self.tell.blocking_send(News::Opened(stream, self.number)).is_ok()
                 }
                 Err(why) => {
                     self.keeping.failed();
@@ -163,15 +169,18 @@ mod tests {
         fake.has(&["headset", "built-in"]);
         let mut keeper = Keeper::start("test-keeper", fake.clone(), "headset").unwrap();
         fake.has(&["built-in"]);
-        keeper.tell(Word::Lost("headset 0".into()));
-        let News::Opened(stream) = next(&mut keeper) else { panic!("another is there") };
+        keeper.tell(Word::Lost("headset 0".into(), 0));
+        let News::Opened(stream, first) = next(&mut keeper) else { panic!("another is there") };
         assert!(stream.starts_with("built-in"), "{stream}");
         fake.has(&["headset", "built-in"]);
-        let News::Opened(back) = next(&mut keeper) else { panic!("it is back") };
+        let News::Opened(back, second) = next(&mut keeper) else { panic!("it is back") };
         assert!(back.starts_with("headset"), "{back}");
-        keeper.tell(Word::Done(stream));
+        // That one broke as well, which was told too late: nothing is opened for it.
+        keeper.tell(Word::Lost(stream, first));
+        std::thread::sleep(Duration::from_millis(3 * TICK_MS));
+        assert_eq!((fake.0.lock().unwrap().1, first, second), (2, 1, 2));
         fake.has(&[]);
-        keeper.tell(Word::Lost(back));
+        keeper.tell(Word::Lost(back, second));
         assert!(matches!(next(&mut keeper), News::Gone(None)));
         drop(keeper);
         // Only the thread held the other end.

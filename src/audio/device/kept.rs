@@ -63,6 +63,8 @@ impl<S: Send + 'static> Source for Opener<S> {
 /// What both directions have: a stream or none, a keeper, and what is to be told.
 struct Kept<S> {
     stream: Option<S>,
+    /// The keeper's number of it.
+    number: u64,
     keeper: Keeper<S>,
     news: VecDeque<DeviceNews>,
     /// Id and name of what is or was open.
@@ -78,7 +80,7 @@ impl<S: Send + 'static> Kept<S> {
     fn new(kind: Kind, wished: Option<&str>, stream: S, id: &str, name: &str, open: fn(Option<&str>) -> Result<S, AudioError>) -> Result<Self, AudioError> {
         let source = Opener { wish: Wish::new(kind, wished, id), open };
         let keeper = Keeper::start(&format!("voxgate-{}-keeper", kind.what()), source, id)?;
-        Ok(Self { stream: Some(stream), keeper, news: VecDeque::new(), id: id.to_owned(), name: name.to_owned(), broke: false, stalled: false })
+        Ok(Self { stream: Some(stream), number: 0, keeper, news: VecDeque::new(), id: id.to_owned(), name: name.to_owned(), broke: false, stalled: false })
     }
 
     fn tell(&mut self, news: DeviceNews) {
@@ -91,13 +93,14 @@ impl<S: Send + 'static> Kept<S> {
     fn lose(&mut self) {
         if let Some(stream) = self.stream.take() {
             self.broke = true;
-            self.keeper.tell(Word::Lost(stream));
+            self.keeper.tell(Word::Lost(stream, self.number));
         }
     }
 
     fn take(&mut self, news: News<S>, called: fn(&S) -> (&str, &str)) {
         match news {
-            News::Opened(stream) => {
+            News::Opened(stream, number) => {
+                self.number = number;
                 let (id, name) = called(&stream);
                 let (id, name) = (id.to_owned(), name.to_owned());
                 // Two of the same name are told apart by what the sound system calls them.
@@ -190,7 +193,7 @@ impl KeptInput {
     pub fn dropped(&self) -> u64 { self.dropped + self.kept.stream.as_ref().map_or(0, InputStream::dropped) }
 
     fn take(&mut self, news: News<InputStream>) {
-        if let News::Opened(stream) = &news {
+        if let News::Opened(stream, _) = &news {
             self.rate_hz = stream.rate_hz();
             self.dropped = self.dropped();
         }
@@ -249,7 +252,7 @@ impl KeptOutput {
     /// Looks after the device; to be called every 20 ms. Answers what happened, in order.
     pub fn look(&mut self) -> Option<DeviceNews> {
         while let Ok(news) = self.kept.keeper.news.try_recv() {
-            if let News::Opened(stream) = &news {
+            if let News::Opened(stream, _) = &news {
                 self.rate_hz = stream.rate_hz();
                 self.underruns = self.underruns();
                 self.still = 0;
