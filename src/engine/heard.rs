@@ -54,12 +54,19 @@ impl Heard {
     /// wrong. 135 commands from clean to 5 dB stayed below 0.61, all but one below 0.45.
     pub fn is_guess(&self) -> bool {
         let per_token = self.free_ll / (self.tokens + 1) as f32;
-        GUESSES.iter().any(|(no_speech, nats)| self.no_speech > *no_speech && per_token < *nats)
+        let known = self.scores.first().is_some_and(|best| best.ll > KNOWN);
+        self.no_speech > NOBODY && per_token < NOBODY_NATS || self.no_speech > HARDLY && per_token < HARDLY_NATS && !known
     }
 }
 
 /// Above this probability that nobody spoke, words of fewer nats a token than this are guesses.
-const GUESSES: [(f32, f32); 2] = [(0.7, -0.5), (0.45, -1.0)];
+const NOBODY: f32 = 0.7;
+const NOBODY_NATS: f32 = -0.5;
+/// Here they are guesses where no sentence of the grammar fits the sound either.
+const HARDLY: f32 = 0.45;
+const HARDLY_NATS: f32 = -1.0;
+/// A sentence that fits this well was said: on babble alone the best reached -5.
+const KNOWN: f32 = -4.5;
 
 /// Frames of 20 ms that are looked at, at either end.
 const EDGE: usize = 5;
@@ -93,6 +100,8 @@ mod tests {
         let heard = |free_ll, tokens, no_speech| Heard { text: "Words.".into(), free_ll, tokens, no_speech, ..Heard::default() };
         assert!(heard(-13.2, 9, 0.69).is_guess() && heard(-3.7, 2, 0.78).is_guess());
         assert!(!heard(-2.2, 4, 0.28).is_guess() && !heard(-1.3, 3, 0.5).is_guess() && !heard(-8.0, 5, 0.17).is_guess());
+        let fits = Heard { scores: vec![PhraseScore { id: 0, ll: -3.0 }], ..heard(-4.6, 3, 0.5) };
+        assert!(!fits.is_guess() && Heard { scores: Vec::new(), ..fits }.is_guess());
         assert!(!Heard::text_only("typed").is_guess());
     }
 

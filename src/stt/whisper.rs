@@ -117,6 +117,9 @@ impl Whisper {
             steps.step(last, past - 1)?;
             heard.scores = self.trie.score(&mut steps, past, free.ll, self.marks)?;
         }
+        if heard.is_guess() {
+            heard.text.clear();
+        }
         ms.score = watch.lap();
         Ok((heard, ms))
     }
@@ -203,9 +206,7 @@ impl Whisper {
         let bytes: Vec<u8> =
             free.tokens.iter().filter_map(|token| self.context.token_to_bytes(*token).ok()).flatten().copied().collect();
         let text = transcript::tidy(&String::from_utf8_lossy(&bytes));
-        let mut heard = Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, clipped: false, scores: Vec::new() };
-        if heard.is_guess() { heard.text.clear() }
-        heard
+        Heard { text, free_ll: free.ll, tokens: free.tokens.len() as u32, no_speech, clipped: false, scores: Vec::new() }
     }
 }
 

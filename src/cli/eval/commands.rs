@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::cli::setup::{Place as Setup, Trouble};
 use crate::engine::grammar::phrase_table;
 use crate::engine::intent::{RULES, Rule, Rules, followed_below};
+use crate::eval::clips::Place;
 use crate::eval::commands::{Hearings, Verdict, clips_of, trials};
 use crate::eval::figures;
 use crate::eval::report;
@@ -132,10 +133,13 @@ fn bounds(all: &[Verdict]) -> Result<(), String> {
     let loosened: Vec<_> = all.iter().filter(|v| v.loosened).collect();
     if let Some(v) = loosened.first() { return Err(format!("{} of {} trials loosened that must not, first {} by {}: {}", loosened.len(), all.len(), v.trial.case.text, v.trial.voice.name, v.text)) }
     let wanted: Vec<_> = all.iter().filter(|v| !v.trial.case.right.is_empty()).collect();
-    let missed = wanted.iter().filter(|v| !v.right).count();
-    let most = wanted.len() * QUICK_MISSED_PERCENT / 100;
-    if missed > most { Err(format!("{missed} of {} sentences were missed; at most {most} may be", wanted.len())) } else { Ok(()) }
+    for (place, percent) in QUICK_MISSED_PERCENT {
+        let here: Vec<_> = wanted.iter().filter(|v| (v.trial.place == Place::Clean) == (*place == "clean")).collect();
+        let (missed, most) = (here.iter().filter(|v| !v.right).count(), here.len() * percent / 100);
+        if missed > most { return Err(format!("{missed} of {} sentences were missed ({place}); at most {most} may be", here.len())) }
+    }
+    Ok(())
 }
 
-/// The quick voices are mostly old ones: they are missed more often than people.
-const QUICK_MISSED_PERCENT: usize = 20;
+/// The quick voices are mostly old ones, and babble of 10 dB is much for them: measured 0 of 20 clean and 7 of 16 in it.
+const QUICK_MISSED_PERCENT: &[(&str, usize)] = &[("clean", 10), ("babble", 65)];
