@@ -44,6 +44,11 @@ impl Address {
                  (ssh -L {PORT}:127.0.0.1:{PORT} {host}) and connect to ws://127.0.0.1:{PORT}"
             ));
         }
+        // A number that is no port would else be taken for none.
+        let written = uri.authority().map_or("", |a| a.as_str()).rsplit(']').next().unwrap_or("").contains(':');
+        if written && uri.port_u16().is_none() {
+            return Err(format!("{text} names a port that there is not; ports go from 1 to 65535"));
+        }
         let path = match uri.path() { "" | "/" => PATH, path => path };
         let query = uri.query().into_iter().flat_map(|q| q.split('&')).filter(|q| !q.is_empty()).map(str::to_string).collect();
         Ok(Self { host, port: uri.port_u16().unwrap_or(PORT), path: path.to_string(), query })

@@ -5,7 +5,7 @@
 //! denial, a stop or an entry, which do no harm, only when it is nearly exactly what was playing at that very moment. A
 //! person's "stop" over a prompt that holds the word elsewhere is a person's.
 
-use super::super::grammar::words_of;
+use super::super::grammar::{Class, meaning_of, words_of};
 use super::super::id::Ms;
 use super::super::intent::Decision;
 
@@ -36,9 +36,10 @@ const TIGHTENING: Measure = Measure { late_ms: 800, early_ms: 300, likeness: 0.9
 /// Everything else: mostly.
 const ORDINARY: Measure = Measure { late_ms: 1_300, early_ms: 400, likeness: 0.6 };
 
-/// The measure for what an utterance would decide.
-pub(super) fn measure_for(decision: &Decision) -> Measure {
-    if decision.loosens() { LOOSENING } else if tightens(decision) { TIGHTENING } else { ORDINARY }
+/// The measure for what an utterance would decide. "No" and "wait" decide nothing where nothing is asked, and are a person's all the same.
+pub(super) fn measure_for(decision: &Decision, words: &[String]) -> Measure {
+    let stops = || meaning_of(&words.join(" ")).is_some_and(|m| m.class() == Class::Denial);
+    if decision.loosens() { LOOSENING } else if tightens(decision) || stops() { TIGHTENING } else { ORDINARY }
 }
 
 /// It can do no harm: it stops something or forbids something.
