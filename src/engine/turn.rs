@@ -34,8 +34,9 @@ pub const LONGEST_MS: u64 = 28_000;
 pub const TOLD_MS: u64 = 200;
 /// At or below this a frame is digital silence, whatever the detector says: a muted microphone. (One bit of noise reads -90.)
 pub const MUTED_DBFS: f32 = -92.0;
-/// A level that moves less than this is a machine's, not a person's. Steady noise in 60 ms means moves by 2 dB, speech by 15.
-pub const STEADY_DB: f32 = 6.0;
+/// A level that moves less than this is a machine's, not a person's. Steady noise in 60 ms means moves by 2 dB; speech by 15, and
+/// by 7 where it stands 5 dB over such noise.
+pub const STEADY_DB: f32 = 4.0;
 /// Voice without a pause for so long is looked at while it goes on, and again every [`EarSettings::stuck_ms`]: words that stay
 /// the same mean that the detector is stuck.
 pub const RUN_ON_MS: u64 = 6_000;

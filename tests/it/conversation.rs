@@ -7,6 +7,8 @@ use crate::talking::{Event, Held, Line, Run, Window, hold};
 const EARCON_MS: u64 = 260;
 /// A speech that is cut fades within this.
 const FADE_MS: u64 = 40;
+/// What is cut by words has held its breath before, until they were known: it began so much sooner than its length tells.
+const HELD_MS: u64 = 1_000;
 
 /// The seven steps.
 pub const SCRIPT: &[Line] = &[
@@ -119,7 +121,8 @@ fn the_speaker_keeps_time(held: &Held) {
         let (from, to) = (Run::began_ms(speech), speech.at_ms);
         assert!(loud(from, from + 200), "{:?} does not sound at {from} ms", speech.text("text"));
         assert!(speech.number("heard_ms") < speech.number("total_ms") || loud(to.saturating_sub(200), to), "{:?} ends before {to} ms", speech.text("text"));
-        sounds.push((from.saturating_sub(40), to + FADE_MS));
+        let held = if speech.number("heard_ms") < speech.number("total_ms") { HELD_MS } else { 0 };
+        sounds.push((from.saturating_sub(40 + held), to + FADE_MS));
     }
     for event in run.events.iter().filter(|e| e.kind == "plan_mode" || e.is("error_code", "plan_mode_blocked")) {
         assert!(loud(event.at_ms, event.at_ms + 60), "no earcon at once at {} ms", event.at_ms);

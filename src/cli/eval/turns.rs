@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::cli::setup::{Place, Trouble};
+use crate::engine::turn::EarSettings;
 use crate::eval::figures::{self, Figure, Row};
 use crate::eval::turns::{Hearing, Latency, Speakers, Tally, Way, hear, script};
 
@@ -22,6 +23,18 @@ pub struct TurnsArgs {
     /// What the judge of turns takes, in milliseconds
     #[arg(long, default_value_t = 100)]
     pub judge_ms: u64,
+    /// Silence for what is unfinished, in milliseconds, instead of the product's
+    #[arg(long)]
+    pub unfinished_ms: Option<u64>,
+    /// Silence for what sounds complete, in milliseconds, instead of the product's
+    #[arg(long)]
+    pub complete_ms: Option<u64>,
+    /// From this probability on the judge's "complete" counts, instead of the product's
+    #[arg(long)]
+    pub complete_from: Option<f32>,
+    /// Up to this probability the judge's "incomplete" counts, instead of the product's
+    #[arg(long)]
+    pub unfinished_to: Option<f32>,
     /// Utterances at most, for a trial; 0 takes all
     #[arg(long, default_value_t = 0)]
     pub most: usize,
@@ -32,6 +45,15 @@ pub struct TurnsArgs {
 
 /// Share of cut-offs that is aimed at, with a timeout of 300 ms.
 const AIM: f64 = 0.20;
+
+impl TurnsArgs {
+    fn apply(&self, settings: &mut EarSettings) {
+        settings.unfinished_silence_ms = self.unfinished_ms.unwrap_or(settings.unfinished_silence_ms);
+        settings.complete_silence_ms = self.complete_ms.unwrap_or(settings.complete_silence_ms);
+        settings.complete_from = self.complete_from.unwrap_or(settings.complete_from);
+        settings.unfinished_to = self.unfinished_to.unwrap_or(settings.unfinished_to);
+    }
+}
 
 /// Measures.
 ///
@@ -57,7 +79,8 @@ async fn measure(args: &TurnsArgs, place: &Place) -> Result<ExitCode, Trouble> {
     let with_judge = hearing.judge.is_some();
     let ways = [300, 600].into_iter().flat_map(|ms| [("silence alone", ms, Way::silence(ms)), ("silence and grammar", ms, Way::product(ms, false)), ("silence, grammar and judge", ms, Way::product(ms, true))]);
     let mut rows = Vec::new();
-    for (name, ms, way) in ways.filter(|w| with_judge || !w.2.judged) {
+    for (name, ms, mut way) in ways.filter(|w| with_judge || !w.2.judged) {
+        if name != "silence alone" { args.apply(&mut way.settings) }
         let mut tally = Tally::default();
         for said in &all {
             let outcome = hear(said, &way, &mut hearing).await.map_err(Trouble::failed)?;
