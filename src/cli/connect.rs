@@ -9,7 +9,7 @@ mod impair;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
@@ -25,6 +25,7 @@ use super::talk::{EventsFile, FileEnds, PaceArg, TalkArgs, cards};
 use crate::media::frame::{EAR_HZ, FRAME_MS, frame_len, samples_in};
 use crate::secret::Secret;
 use crate::session::card::Card;
+use crate::session::clock::Stopwatch;
 use crate::session::file::FileDevice;
 use crate::store::home::holder;
 use crate::store::keys::Keys;
@@ -83,7 +84,7 @@ pub async fn run(place: &Place, args: &TalkArgs, to: &str) -> Result<ExitCode, T
     let (mic_hz, speaker_hz) = ends.rates();
     let headset = Headset::new(mic_hz, speaker_hz, args.impair.unwrap_or_default()).map_err(Trouble::failed)?;
     let events = args.events.as_deref().map(EventsFile::create).transpose()?;
-    let mut talk = Talk { headset, events, began: Instant::now(), idle_ms: 0 };
+    let mut talk = Talk { headset, events, began: Stopwatch::start(), idle_ms: 0 };
     let held = talk.hold_on(&mut address, &key, &mut ends).await;
     talk.report(args.impair.is_some());
     ends.close()?;
@@ -192,7 +193,7 @@ impl Ends {
 struct Talk {
     headset: Headset,
     events: Option<EventsFile>,
-    began: Instant,
+    began: Stopwatch,
     idle_ms: u64,
 }
 
@@ -256,13 +257,13 @@ impl Talk {
         if let Err(gone) = send(socket, Headset::hello()).await {
             return gone;
         }
-        let mut heard = Instant::now();
+        let mut heard = Stopwatch::start();
         // A file goes on where it stood: the time without a gateway is not made up for.
         if let Ends::Files { clock, .. } = ends { clock.reset() }
         loop {
             let due = tokio::select! {
                 message = socket.next() => {
-                    heard = Instant::now();
+                    heard = Stopwatch::start();
                     match message {
                         Some(Ok(Message::Text(text))) => match self.event(address, &text) { Ok(due) => due, Err(ending) => return ending },
                         Some(Ok(Message::Close(frame))) => return closed(frame.map(|f| (u16::from(f.code), f.reason.to_string()))),

@@ -94,14 +94,12 @@ fn many(rest: &[u8], frame_us: u32) -> Result<u32, CodecError> {
     if frames * frame_us > LONGEST_US {
         return Err(CodecError::TooLong((frames * frame_us).div_ceil(1_000)));
     }
-    let mut padding = 0;
-    while head & 0x40 != 0 {
-        let Some((&more, after)) = rest.split_first() else { return Err(CodecError::Damaged("it ends in the middle of its padding")) };
+    let (mut padding, mut more) = (0, head & 0x40 != 0);
+    while more {
+        let Some((&length, after)) = rest.split_first() else { return Err(CodecError::Damaged("it ends in the middle of its padding")) };
         rest = after;
-        padding += if more == 255 { 254 } else { usize::from(more) };
-        if more != 255 {
-            break;
-        }
+        more = length == 255;
+        padding += if more { 254 } else { usize::from(length) };
     }
     let mut left = rest.len().checked_sub(padding).ok_or(CodecError::Damaged("its padding is longer than what is there"))?;
     if head & 0x80 == 0 {

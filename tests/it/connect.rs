@@ -266,6 +266,7 @@ async fn another_machine_and_wrong_arguments_are_refused_in_words() {
     for (args, code, words) in [
         (vec!["--connect", "ws://192.0.2.7:8710"], 2, "another machine"),
         (vec!["--connect", "wss://127.0.0.1"], 2, "no TLS yet"),
+        (vec!["--connect", "ws://127.0.0.1:99999"], 2, "no address"),
         (vec!["--connect", "ws://127.0.0.1:9"], 2, "--key"),
         (vec!["--connect", "ws://127.0.0.1:9", "--key", "k"], 1, "no gateway answers at 127.0.0.1:9"),
         (vec!["--connect", "ws://127.0.0.1:9", "--key", "k", "--pace", "fast"], 2, "wall"),

@@ -33,7 +33,9 @@ impl Address {
             other => return Err(format!("{text}: an address begins with ws://, not {other}://")),
         }
         let uri: Uri = format!("ws://{rest}").parse().map_err(|error| format!("{text} is no address: {error}"))?;
-        let (Some(host), false) = (uri.host(), rest.contains('@')) else {
+        // A port beyond 65535 is read as none.
+        let strange = rest.contains('@') || uri.port_u16().is_none() && uri.authority().map(|a| a.as_str()) != uri.host();
+        let (Some(host), false) = (uri.host(), strange) else {
             return Err(format!("{text} is no address; say ws://127.0.0.1:{PORT}"));
         };
         let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
