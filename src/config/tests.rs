@@ -45,7 +45,7 @@ fn broken_toml_is_told_with_its_line_and_the_rest_is_still_read() {
     let told = told("[server\nport = 1\n[tts]\nspeed = = 2\nkind = \"organ\"\n", &[]);
     assert!(told.iter().any(|t| t.starts_with("config.toml:1: ")), "{told:?}");
     assert!(told.iter().any(|t| t.starts_with("config.toml:4: ")), "{told:?}");
-    assert!(told.iter().any(|t| t.contains("tts.kind must be one of hibari, tone, not \"organ\"")), "{told:?}");
+    assert!(told.iter().any(|t| t.contains("tts.kind must be one of hibari, flite, espeak, tone, not \"organ\"")), "{told:?}");
 }
 
 #[test]
