@@ -31,6 +31,6 @@ mod tests {
         let words = files.collect::<String>();
         let strange: Vec<&&str> = PROMPTS.iter().filter(|p| !words.contains(&format!("\"{p}\""))).collect();
         assert!(strange.is_empty(), "the engine does not say {strange:?}");
-        assert!(all().contains(&"I ask before I change something.".to_string()), "{:?}", all());
+        assert!(all().contains(&"I noted it as a step of the plan.".to_string()), "{:?}", all());
     }
 }

@@ -2,6 +2,7 @@
 //! recognisers it started, and how many of them a core carries.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -42,6 +43,7 @@ pub async fn run(place: &Place, args: &HearingArgs) -> Result<ExitCode, Trouble>
     let parts = bench.place.parts().await?;
     let voice = parts.voice.clone();
     let hub = bench.place.hub(parts);
+    settle().await;
     let mut shares = Vec::new();
     for (what, kind) in [("silence", Kind::Silence), ("a quiet room (noise of -66 dBFS)", Kind::Room), ("somebody who speaks whenever the answer has ended", Kind::Talk)] {
         eprintln!("voxgate: {what}, {} s", args.seconds);
@@ -72,6 +74,18 @@ pub async fn run(place: &Place, args: &HearingArgs) -> Result<ExitCode, Trouble>
     };
     show(&figure, &args.publish)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until what is rendered at the start has been rendered: a second of the processor nearly unused, at most half a minute.
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for _ in 0..30 {
+        let before = spent();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if spent() - before <= 0.02 {
+            return;
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
