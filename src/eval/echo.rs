@@ -189,12 +189,13 @@ pub fn misheard(outcome: &Outcome) -> Vec<String> {
     outcome.events.iter().filter(|e| e.is_spoken()).map(|e| format!("{:.1} s: {:?}", e.at_ms as f64 / 1000.0, e.text("text"))).collect()
 }
 
-/// Whether each line of the person was heard: words of the same meaning, written before the next line.
+/// Whether each line of the person was heard: words of the same meaning were written before the next line, or the gateway took
+/// them for a command (it also judges the sound itself, where the words are written wrong).
 pub fn heard(outcome: &Outcome, meant: &[Meaning]) -> Vec<bool> {
     meant.iter().enumerate().map(|(n, meaning)| {
         let from = outcome.said.get(n).map_or(u64::MAX, |s| s.from_ms);
         let to = outcome.said.get(n + 1).map_or(u64::MAX, |s| s.from_ms);
-        outcome.events.iter().filter(|e| e.is_spoken() && (from..to).contains(&e.at_ms)).any(|e| means(e.text("text"), meaning))
+        outcome.events.iter().filter(|e| e.is_spoken() && (from..to).contains(&e.at_ms)).any(|e| e.payload["for_agent"] == false || means(e.text("text"), meaning))
     }).collect()
 }
 

@@ -86,15 +86,17 @@ const HEARD_BLOCKS: usize = 70;
 /// Quieter than this, nothing is played.
 const SILENT_DBFS: f32 = -55.0;
 /// What a canceller that knows nothing yet leaves.
-const LEFT_AT_FIRST_DB: f32 = -34.0;
+const LEFT_AT_FIRST_DB: f32 = -30.0;
 /// How much louder than what is left a person must be.
 const MARGIN_DB: f32 = 8.0;
 /// Where the bar may stand, relative to the loudest that was played lately. Measured in 36 simulated rooms: what is left of an
 /// echo and is taken for a voice lies under -27 dB in 99 of 100 frames of the first seconds and under -35 dB later; a person
 /// 18 dB quieter than the loudspeaker's own signal lies around -22 dB, one as loud as it around -11 dB.
 const BAR_DB: RangeInclusive<f32> = -34.0..=-22.0;
-/// Share of a new frame of 20 ms in what is taken to be left: half a second's memory.
-const FORGETTING: f32 = 0.04;
+/// How fast what is taken to be left falls and rises, in dB a frame of 20 ms: 3 dB and 15 dB a second. It takes 4 s of playback
+/// until the bar has come down; the canceller itself needs about as long.
+const FALL_DB: f32 = 0.06;
+const RISE_DB: f32 = 0.3;
 
 impl NearGate {
     /// One that has heard nothing.
@@ -116,9 +118,10 @@ impl NearGate {
         }
         let relative = level_dbfs - loudest;
         if voice < 0.5 {
-            self.left_db += FORGETTING * (relative.clamp(-80.0, 0.0) - self.left_db);
+            self.left_db += (relative - self.left_db).clamp(-FALL_DB, RISE_DB);
+            self.left_db = self.left_db.clamp(BAR_DB.start() - MARGIN_DB, BAR_DB.end() - MARGIN_DB);
         }
-        relative > (self.left_db + MARGIN_DB).clamp(*BAR_DB.start(), *BAR_DB.end())
+        relative > self.left_db + MARGIN_DB
     }
 }
 
@@ -181,9 +184,9 @@ mod tests {
         let mut gate = NearGate::new();
         assert!(gate.may_be_near(-60.0, 0.9), "nothing is played: whatever is heard is somebody");
         gate.played(&[3_277; 160]);
-        assert!(!gate.may_be_near(-48.0, 0.9) && gate.may_be_near(-42.0, 0.9));
+        assert!(!gate.may_be_near(-44.0, 0.9) && gate.may_be_near(-40.0, 0.9));
         // The canceller has learnt the room: even somebody far away is heard.
-        for _ in 0..200 {
+        for _ in 0..250 {
             gate.played(&[3_277; 320]);
             gate.may_be_near(-80.0, 0.1);
         }

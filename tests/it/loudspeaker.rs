@@ -5,6 +5,8 @@ use crate::speech::{RATE_HZ, Speaker, quiet};
 use crate::talking::{Event, Run, hold_with, talk_with};
 
 const SPEAKER: Speaker = Speaker::FliteSlt;
+/// Who holds whole conversations: of the voices here the one most like a person, and not the one that answers.
+const PERSON: Speaker = Speaker::PiperJoe;
 
 /// What somebody at the microphone was taken to say.
 fn spoken(run: &Run) -> Vec<&str> { run.events.iter().filter(|e| e.kind == "transcript" && e.is("role", "user")).map(|e| e.text("text")).collect() }
@@ -50,7 +52,7 @@ fn field_case_14_the_echo_of_a_question_never_answers_it() {
 
 #[test]
 fn the_seven_steps_hold_on_a_loudspeaker() {
-    let held = hold_with(SPEAKER, SCRIPT, &[], SCRIPT.len(), &["--loudspeaker", "echo=-12,delay=120,rt60=300,noise=-60"], |_| {});
+    let held = hold_with(PERSON, SCRIPT, &[], SCRIPT.len(), &["--loudspeaker", "echo=-12,delay=120,rt60=300,noise=-60"], |_| {});
     the_notes_are_what_was_approved(&held.run);
     nothing_failed(&held.run);
 }
@@ -58,9 +60,9 @@ fn the_seven_steps_hold_on_a_loudspeaker() {
 /// A microphone's level is what it is: the noise is 10 dB under the loud parts of this voice.
 #[test]
 fn the_seven_steps_hold_in_noise_10_db_under_the_voice() {
-    let level = voxgate::eval::kept_voice::active_dbfs(&SPEAKER.say("What's in my notes?"));
+    let level = voxgate::eval::kept_voice::active_dbfs(&PERSON.say("What's in my notes?"));
     let room = format!("echo=none,noise={:.1}", level - 10.0);
-    let held = hold_with(SPEAKER, SCRIPT, &[], SCRIPT.len(), &["--loudspeaker", &room], |_| {});
+    let held = hold_with(PERSON, SCRIPT, &[], SCRIPT.len(), &["--loudspeaker", &room], |_| {});
     the_notes_are_what_was_approved(&held.run);
     nothing_failed(&held.run);
 }
