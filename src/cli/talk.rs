@@ -78,7 +78,14 @@ pub async fn run(place: Place, args: TalkArgs) -> Result<ExitCode, Trouble> {
     }
     let files = FileEnds::open(&args)?;
     // Before anything is loaded or written down: a machine without a device is told at once, and leaves no empty conversation.
-    let card = match files { None => Some(cards(&args).await?), Some(_) => None };
+    let card = match files {
+        None => match cards(&args).await {
+            Ok(card) => Some(card),
+            // Another process that has the home is what is in the way; it may have the device as well.
+            Err(trouble) => return Err(place.hold("talk").err().unwrap_or(trouble)),
+        },
+        Some(_) => None,
+    };
     let gateway = Gateway::start(&place, "talk").await?;
     eprintln!("voxgate: the chat of this conversation is at {}", gateway.opened.page);
     let (driver, handle) = gateway.hub.make(if args.new { Which::New } else { Which::Last }).map_err(Trouble::failed)?;

@@ -50,6 +50,8 @@ fn stamps(root: &Path) -> Vec<Known> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(stem) = name.strip_suffix("_desc.ogg") else { continue };
             let line = std::fs::read(here.join(format!("{stem}.txt"))).ok().and_then(|b| String::from_utf8_lossy(&b).lines().next().map(str::to_string));
+            // The list writes "A goat."; what is said is "goat".
+            let line = line.map(|l| ["A ", "An ", "The "].iter().find_map(|article| l.strip_prefix(article)).unwrap_or(&l).to_string());
             if let Some(text) = line { all.push(Known { set: "names of animals", path, text }) }
         }
     }

@@ -79,6 +79,8 @@ pub struct NearGate {
     played: VecDeque<f32>,
     /// What is left of an echo, relative to the loudest that was played lately, in dB.
     left_db: f32,
+    /// Frames heard during playback that still belong to the learning.
+    learning: u32,
 }
 
 /// How long the sound of a block may still be heard: the way through buffers and room, and its reverberation.
@@ -86,21 +88,22 @@ const HEARD_BLOCKS: usize = 70;
 /// Quieter than this, nothing is played.
 const SILENT_DBFS: f32 = -55.0;
 /// What a canceller that knows nothing yet leaves.
-const LEFT_AT_FIRST_DB: f32 = -30.0;
+const LEFT_AT_FIRST_DB: f32 = -26.0;
 /// How much louder than what is left a person must be.
 const MARGIN_DB: f32 = 8.0;
 /// Where the bar may stand, relative to the loudest that was played lately. Measured in 36 simulated rooms: what is left of an
 /// echo and is taken for a voice lies under -27 dB in 99 of 100 frames of the first seconds and under -35 dB later; a person
 /// 18 dB quieter than the loudspeaker's own signal lies around -22 dB, one as loud as it around -11 dB.
-const BAR_DB: RangeInclusive<f32> = -34.0..=-22.0;
-/// How fast what is taken to be left falls and rises, in dB a frame of 20 ms: 3 dB and 15 dB a second. It takes 4 s of playback
-/// until the bar has come down; the canceller itself needs about as long.
-const FALL_DB: f32 = 0.06;
+const BAR_DB: RangeInclusive<f32> = -34.0..=-18.0;
+/// Playback before the bar begins to come down, in frames of 20 ms: 2.5 s. Until then the canceller is learning the room.
+const LEARNING_FRAMES: u32 = 125;
+/// How fast what is taken to be left falls and rises then, in dB a frame: 4 dB and 15 dB a second.
+const FALL_DB: f32 = 0.08;
 const RISE_DB: f32 = 0.3;
 
 impl NearGate {
     /// One that has heard nothing.
-    pub fn new() -> Self { Self { played: VecDeque::from([f32::NEG_INFINITY; HEARD_BLOCKS]), left_db: LEFT_AT_FIRST_DB } }
+    pub fn new() -> Self { Self { played: VecDeque::from([f32::NEG_INFINITY; HEARD_BLOCKS]), left_db: LEFT_AT_FIRST_DB, learning: LEARNING_FRAMES } }
 
     /// Takes what is played, mono i16 at 16 kHz.
     pub fn played(&mut self, samples: &[i16]) {
@@ -117,7 +120,8 @@ impl NearGate {
             return true;
         }
         let relative = level_dbfs - loudest;
-        if voice < 0.5 {
+        self.learning = self.learning.saturating_sub(1);
+        if voice < 0.5 && self.learning == 0 {
             self.left_db += (relative - self.left_db).clamp(-FALL_DB, RISE_DB);
             self.left_db = self.left_db.clamp(BAR_DB.start() - MARGIN_DB, BAR_DB.end() - MARGIN_DB);
         }
@@ -184,9 +188,9 @@ mod tests {
         let mut gate = NearGate::new();
         assert!(gate.may_be_near(-60.0, 0.9), "nothing is played: whatever is heard is somebody");
         gate.played(&[3_277; 160]);
-        assert!(!gate.may_be_near(-44.0, 0.9) && gate.may_be_near(-40.0, 0.9));
+        assert!(!gate.may_be_near(-40.0, 0.9) && gate.may_be_near(-36.0, 0.9));
         // The canceller has learnt the room: even somebody far away is heard.
-        for _ in 0..250 {
+        for _ in 0..400 {
             gate.played(&[3_277; 320]);
             gate.may_be_near(-80.0, 0.1);
         }

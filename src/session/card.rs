@@ -140,13 +140,14 @@ mod cpal_devices {
     pub struct CardMic {
         device: KeptInput,
         resampler: Resampler,
-        dropped: u64,
+        /// Frames that were dropped, as far as it was counted; those before the first is asked for were nobody's.
+        dropped: Option<u64>,
     }
 
     impl CardMic {
         /// Over a device.
         pub fn new(device: KeptInput) -> Self {
-            Self { resampler: Resampler::new(device.rate_hz(), EAR_HZ), dropped: 0, device }
+            Self { resampler: Resampler::new(device.rate_hz(), EAR_HZ), dropped: None, device }
         }
 
         async fn next(&mut self) -> Vec<i16> {
@@ -155,10 +156,8 @@ mod cpal_devices {
                 self.resampler = Resampler::new(self.device.rate_hz(), EAR_HZ);
             }
             let dropped = self.device.dropped();
-            if dropped > self.dropped {
-                metrics::counter!("voxgate_device_dropped_frames_total").increment(dropped - self.dropped);
-                self.dropped = dropped;
-            }
+            let new = dropped.saturating_sub(self.dropped.replace(dropped).unwrap_or(dropped));
+            if new > 0 { metrics::counter!("voxgate_device_dropped_frames_total").increment(new) }
             let mut out = Vec::with_capacity(frame.len() + 1);
             self.resampler.push(&frame, &mut out);
             out
@@ -211,7 +210,7 @@ mod cpal_devices {
         /// Counts what was torn; a sentence at most once a minute.
         fn torn(&mut self) -> Option<CardNews> {
             self.looks = self.looks.saturating_add(1);
-            let new = self.device.underruns() - self.underruns;
+            let new = self.device.underruns().saturating_sub(self.underruns);
             if new > 0 {
                 metrics::counter!("voxgate_device_underruns_total").increment(new);
                 self.underruns += new;

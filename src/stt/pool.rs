@@ -383,7 +383,7 @@ while (read(STDIN, my $head, 4) == 4) {
     if ($tag == 1) { print pack('V', 1), chr(3); next }
     my $id = unpack('V', substr($body, 1, 4));
     my $first = unpack('s<', substr($body, 11 + ord(substr($body, 10, 1)), 2));
-    my $json = '{"id":' . $id . ',"text":"' . $first . '","free_ll":0,"tokens":1,"no_speech":0,"scores":[],"ms":{"mel":0,"encode":0,"free":0,"score":0}}';
+    my $json = '{"id":' . $id . ',"text":"' . $first . '","free_ll":0,"tokens":1,"no_speech":0,"clipped":false,"scores":[],"ms":{"mel":0,"encode":0,"free":0,"score":0}}';
     print pack('V', 1 + length($json)), chr(5), $json;
 }
 "#;

@@ -26,7 +26,8 @@ pub fn tidy(text: &str) -> String {
     let text = without_notes(text);
     let mut kept: Vec<&str> = Vec::new();
     for sentence in sentences(&text) {
-        if kept.last().is_none_or(|last| !same_words(last, sentence)) {
+        // "Five. Five." are two digits of a number, not one said twice.
+        if is_number(sentence) || kept.last().is_none_or(|last| !same_words(last, sentence)) {
             kept.push(sentence);
         }
     }
@@ -94,6 +95,12 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+fn is_number(sentence: &str) -> bool {
+    const DIGITS: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let word: String = sentence.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    DIGITS.contains(&word.as_str()) || !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
+}
+
 fn same_words(one: &str, other: &str) -> bool {
     let words = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
     words(one) == words(other)
@@ -125,6 +132,7 @@ mod tests {
         assert_eq!(tidy("Stop. Stop."), "Stop.");
         assert_eq!(tidy("Read me the plan. read me the plan. Now."), "Read me the plan. Now.");
         assert_eq!(tidy("No. Yes. No."), "No. Yes. No.");
+        assert_eq!(tidy("5. 5. Zero, zero."), "5. 5. Zero, zero.");
         assert_eq!(tidy("Version 1.5 is out."), "Version 1.5 is out.");
     }
 

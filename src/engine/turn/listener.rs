@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(after("Enter plan mode.", None), Some(320));
         assert_eq!(after("What is in my notes?", None), Some(500));
         assert_eq!(after("What is in my notes?", Some(0.9)), Some(300));
-        assert_eq!(after("What is in my notes?", Some(0.1)), Some(1_200));
-        assert_eq!(after("Put milk and", None), Some(1_200));
+        assert_eq!(after("What is in my notes?", Some(0.1)), Some(1_400));
+        assert_eq!(after("Put milk and", None), Some(1_400));
     }
 
     #[test]

@@ -93,7 +93,9 @@ impl Door {
         {
             self.notice("input_audio_damaged", format!("Sound of the realtime client is damaged. {}", bad.message));
         }
-        if let Some(message) = self.ear.wrong_rate() {
+        if done.is_ok()
+            && let Some(message) = self.ear.wrong_rate()
+        {
             self.refuse(&BadEvent::at("input_audio_wrong_rate", param, message.clone()));
             self.notice("input_audio_wrong_rate", message);
         }
