@@ -77,6 +77,11 @@ impl Pace {
         // What came first was recorded before its time: it does not count. Each piece spans the time since the one before.
         let ratio = self.ratio(first, now)?;
         let longest_ms = self.pieces.iter().map(|p| self.ms(p.1)).fold(0.0, f64::max);
+        // One piece that is much longer than the others is the beginning of something else.
+        let mean_ms = self.pieces.iter().map(|p| self.ms(p.1)).sum::<f64>() / self.pieces.len() as f64;
+        if longest_ms > 6.0 * mean_ms {
+            return None;
+        }
         let steady = (0..SPAN_MS / PART_MS).all(|n| {
             let (from, to) = (first + n * PART_MS, first + (n + 1) * PART_MS);
             // A part may hold a piece more or less than its share, and a tenth for the line.

@@ -374,16 +374,16 @@ mod tests {
         assert!(matches!(WhisperPool::start(config).await, Err(SttError::Unavailable(_))));
     }
 
-    /// A recogniser without a model: answers each sound with its first sample, in decimal. Perl is in every Debian.
+    /// A recogniser without a model: answers each sound with a running number and its first sample, in decimal. Perl is in every Debian.
     const FAKE: &str = r#"#!/usr/bin/perl
-use strict; $| = 1; binmode STDIN; binmode STDOUT;
+use strict; $| = 1; binmode STDIN; binmode STDOUT; my $n = 0;
 while (read(STDIN, my $head, 4) == 4) {
     read(STDIN, my $body, unpack('V', $head));
     my $tag = ord($body);
     if ($tag == 1) { print pack('V', 1), chr(3); next }
     my $id = unpack('V', substr($body, 1, 4));
     my $first = unpack('s<', substr($body, 11 + ord(substr($body, 10, 1)), 2));
-    my $json = '{"id":' . $id . ',"text":"' . $first . '","free_ll":0,"tokens":1,"no_speech":0,"clipped":false,"scores":[],"ms":{"mel":0,"encode":0,"free":0,"score":0}}';
+    my $json = '{"id":' . $id . ',"text":"' . ++$n . ' ' . $first . '","free_ll":0,"tokens":1,"no_speech":0,"clipped":false,"scores":[],"ms":{"mel":0,"encode":0,"free":0,"score":0}}';
     print pack('V', 1 + length($json)), chr(5), $json;
 }
 "#;
@@ -411,7 +411,10 @@ while (read(STDIN, my $head, 4) == 4) {
             }
         };
         futures_util::future::join_all(jobs.into_iter().map(one)).await;
-        (heard.into_inner().unwrap(), refused.into_inner().unwrap())
+        // The order in which they were heard, not that in which the waiting ones were woken.
+        let mut heard: Vec<(u32, String)> = heard.into_inner().unwrap().iter().filter_map(|t| t.split_once(' ')).map(|(n, t)| (n.parse().unwrap(), t.to_string())).collect();
+        heard.sort();
+        (heard.into_iter().map(|(_, text)| text).collect(), refused.into_inner().unwrap())
     }
 
     #[tokio::test]

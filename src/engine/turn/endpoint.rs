@@ -80,7 +80,9 @@ pub fn is_unfinished(text: &str) -> bool {
 /// "If it rains tomorrow": one clause that leads to another, and no comma that parts the two.
 fn is_half_a_period(shown: &str, words: &[String]) -> bool {
     let [first, second, ..] = words else { return false };
-    SUBORDINATE.contains(&first.as_str()) && !ASKING.contains(&second.as_str()) && words.len() <= CLAUSE_WORDS && !shown.contains(',')
+    // "After lunch" is all of it.
+    let phrase = ["since", "after", "before", "until"].contains(&first.as_str()) && words.len() < 4;
+    !phrase && SUBORDINATE.contains(&first.as_str()) && !ASKING.contains(&second.as_str()) && words.len() <= CLAUSE_WORDS && !shown.contains(',')
 }
 
 fn is_beginning(pattern: &str, words: &[String]) -> bool {
@@ -104,7 +106,7 @@ mod tests {
         for (text, ms) in [
             ("Enter plan mode.", 320), ("Read me the plan.", 320), ("Stop.", 300), ("What's in my notes?", 500), ("Add milk and", 1_400), ("I would like to", 1_400), ("Buy milk,", 1_400),
             ("Approve plan.", 1_400), ("Change step two.", 1_400), ("Change step two: use another list.", 500), ("Approve plan one.", 600), ("Exit plan mode.", 600), ("It stays on because...", 1_400),
-            ("Enter plan.", 1_400), ("What is that?", 500), ("Please read me.", 1_400), ("If it rains tomorrow.", 1_400), ("If it rains tomorrow, we stay at home.", 500), ("When is the meeting?", 500), ("When the train arrives.", 1_400),
+            ("Enter plan.", 1_400), ("What is that?", 500), ("Please read me.", 1_400), ("If it rains tomorrow.", 1_400), ("If it rains tomorrow, we stay at home.", 500), ("When is the meeting?", 500), ("When the train arrives.", 1_400), ("After lunch.", 500), ("After the train arrives.", 1_400),
             ("The first thing is.", 1_400), ("Tell me what it is.", 500), ("So what I want is.", 500), ("Turn it on.", 500), ("", 500),
         ] {
             assert_eq!(silence(text, Open::Nothing, None), ms, "{text}");
