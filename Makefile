@@ -90,6 +90,11 @@ doc: cargo-here ## The reference, without warnings
 	$(call stage,'Documentation')
 	@RUSTDOCFLAGS='--deny warnings' cargo doc --no-deps
 
+.PHONY: eval-ready
+eval-ready: ready ## Bring the further voices that `voxgate eval commands` measures with
+	$(call stage,'Voices for measuring')
+	@scripts/prepare eval
+
 .PHONY: bench
 bench: ready ## Figures of this machine: recogniser, voice, turn
 	$(call stage,'Measuring')

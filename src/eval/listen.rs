@@ -17,7 +17,7 @@ use crate::media::frame::frame_len;
 use crate::session::ear::EarEnd;
 use crate::stt::{Job, Recogniser, SttError};
 
-/// Silence that is heard after the end of a sound, so that its last turn ends.
+/// Silence that is heard after the end of a sound at least, so that its last turn ends.
 const SILENCE_AFTER_MS: u64 = 1_000;
 /// Silence before its beginning: a live microphone was on before the first word, and the pre-roll is cut from there.
 const SILENCE_BEFORE_MS: u64 = PRE_ROLL_MS;
@@ -103,8 +103,11 @@ impl Listener<'_> {
         let mut walks: Vec<_> = states.iter().map(walk).collect();
         let length = frame_len(rate_hz);
         let silence = vec![0; length];
+        // Long enough for the last turn to end, however unfinished it sounds.
+        let longest = [self.ear.silence_ms, self.ear.unfinished_silence_ms, self.ear.loosen_silence_ms].into_iter().max().unwrap_or(0);
+        let after_ms = SILENCE_AFTER_MS.max(longest + 600);
         let quiet = |ms: u64| std::iter::repeat_n(silence.as_slice(), (ms / FRAME_MS) as usize);
-        for frame in quiet(SILENCE_BEFORE_MS).chain(samples.chunks(length)).chain(quiet(SILENCE_AFTER_MS)) {
+        for frame in quiet(SILENCE_BEFORE_MS).chain(samples.chunks(length)).chain(quiet(after_ms)) {
             for framed in end.push(frame) {
                 for walk in &mut walks {
                     walk.frame(Frame { probability: framed.probability, level_dbfs: framed.level_dbfs }, &end).await?;

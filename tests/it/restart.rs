@@ -212,8 +212,11 @@ fn told_to_stop(mut gateway: Gateway) {
     assert!(!children.is_empty());
     signal("-TERM", gateway.child.id());
     assert_eq!(gateway.child.wait().expect("it ends").code(), Some(0));
-    let alive: Vec<u32> = children.into_iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).collect();
-    assert!(alive.is_empty(), "{alive:?} still run");
+    // What was told to end may need a moment to be gone from the list of processes.
+    let alive = || children.iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).collect::<Vec<_>>();
+    let until = Instant::now() + Duration::from_secs(10);
+    while !alive().is_empty() && Instant::now() < until { std::thread::sleep(Duration::from_millis(50)) }
+    assert!(alive().is_empty(), "{:?} still run", alive());
 }
 
 #[test]

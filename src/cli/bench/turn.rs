@@ -105,7 +105,8 @@ fn endpoint_ms(line: Line, config: &Config) -> f64 {
     f64::from(match line {
         Line::Answer => listen.answer_silence_ms,
         Line::Loosening | Line::Consent => listen.consent_silence_ms,
-        Line::Command | Line::Ordinary => listen.silence_ms,
+        Line::Command => listen.command_silence_ms,
+        Line::Ordinary => listen.silence_ms,
     })
 }
 
