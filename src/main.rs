@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use voxgate::cli::{self, setup::{AgentArgs, Place, Trouble}};
+use voxgate::cli::{self, setup::{AgentArgs, Place, Trouble, logged}};
 use voxgate::config::Flag;
 
 /// Speak with an agent that can do things, and keep the say over what it does.
@@ -135,13 +135,5 @@ fn agent_flags(args: &AgentArgs) -> impl Iterator<Item = Flag> + use<> {
 }
 
 fn flag(name: &'static str, key: &'static str, value: Option<impl ToString>) -> Option<Flag> {
-    value.map(|v| Flag { name: name.into(), key: key.into(), value: v.to_string() })
-}
-
-fn logged(work: impl Future<Output = Result<ExitCode, Trouble>>) -> Result<ExitCode, Trouble> {
-    cli::setup::start_logging();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
-    let done = runtime.block_on(work);
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-    done
+    value.map(|v| Flag { name, key, value: v.to_string() })
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::setup::{Place, Trouble, start_logging};
+use super::setup::{Place, Trouble, logged};
 use crate::eval::figures;
 
 pub mod echo;
@@ -57,14 +57,14 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
     match command {
         EvalCommand::Echo(args) => {
             let place = place()?;
-            waited_for(echo::run(&place, &args))
+            logged(echo::run(&place, &args))
         }
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
         EvalCommand::Listen(args) => listen::run(&args, &place()?),
         EvalCommand::Words(args) => words::run(&args, &place()?),
         EvalCommand::Turns(args) => turns::run(&args, &place()?),
         #[cfg(all(feature = "voice", feature = "whisper"))]
-        EvalCommand::Commands(args) => commands::run(&args),
+        EvalCommand::Commands(args) => commands::run(&args, &place()?),
         EvalCommand::Figures { project } => {
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");
@@ -73,11 +73,4 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// Runs what waits, with the runtime of a command that measures.
-fn waited_for(work: impl Future<Output = Result<ExitCode, Trouble>>) -> Result<ExitCode, Trouble> {
-    start_logging();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
-    runtime.block_on(work)
 }

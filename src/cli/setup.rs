@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -375,6 +377,18 @@ impl FileKeys {
 pub fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// Does the work of a command that waits for things, with its log on stderr. What still computes then is left behind after 2 s.
+///
+/// # Errors
+/// The work's; a system that gives no threads.
+pub fn logged(work: impl Future<Output = Result<ExitCode, Trouble>>) -> Result<ExitCode, Trouble> {
+    start_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    done
 }
 
 /// Counts for `/metrics`; `None` when another recorder is there already.

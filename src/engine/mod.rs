@@ -2,6 +2,7 @@
 //!
 //! It reads no clock, opens nothing, awaits nothing and cannot fail. `session/driver` is its only caller at run time.
 
+pub mod apart;
 pub mod authority;
 pub mod conversation;
 pub mod event;

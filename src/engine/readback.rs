@@ -2,6 +2,8 @@
 //!
 //! Pure, and only for what a person reads and an agent is told. The spoken grammar judges what the recogniser wrote, never this.
 
+use super::apart::apart;
+
 /// Words after which digits that are said one by one are one number.
 const NAMES_OF_NUMBERS: &[&str] = &["port", "number", "code", "pin", "extension", "room", "id", "version", "channel", "flight", "ticket", "phone", "dial", "postcode", "zip"];
 /// Digits in a row that are a number whatever stands before them.
@@ -94,7 +96,8 @@ fn nearest(words: &[String], title: &[String]) -> Option<(usize, usize)> {
             let said: String = words[at..at + length].iter().map(|w| bare(w)).collect();
             // The first sound is what recognisers get right; and "a" or "the" before a title is no part of it.
             if said.chars().next() != wanted.chars().next() || said.chars().count().abs_diff(wanted.chars().count()) > most { continue }
-            let apart = distance(&said, &wanted);
+            let letters = |text: &str| text.chars().collect::<Vec<_>>();
+            let apart = apart(&letters(&said), &letters(&wanted));
             if apart == 0 && length == count { return None }
             // Each word's first letter is what tells "buy milk" from "buy silk".
             if length == count && !first_letters_agree(&words[at..at + length], title) { continue }
@@ -106,22 +109,6 @@ fn nearest(words: &[String], title: &[String]) -> Option<(usize, usize)> {
 
 fn first_letters_agree(said: &[String], title: &[String]) -> bool {
     said.iter().zip(title).all(|(one, other)| bare(one).chars().next() == other.chars().next())
-}
-
-/// Letters to insert, drop or change.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let changed = before + usize::from(a != *b);
-            before = row[j + 1];
-            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -373,7 +373,7 @@ pub fn sounds_approving(text: &str) -> bool {
             let n = list.len();
             words.len() >= n && [&words[..n], &words[words.len() - n..]].iter().any(|w| w.iter().zip(&list).all(|(w, p)| w.bare == *p))
         };
-        APPROVING.iter().any(|p| edge(p)) || ["approve", "confirm"].iter().any(|verb| names_plan(&words, verb))
+        APPROVING.iter().any(edge) || ["approve", "confirm"].iter().any(|verb| names_plan(&words, verb))
     })
 }
 

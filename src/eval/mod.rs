@@ -17,7 +17,7 @@ pub mod loudspeaker;
 pub mod noise;
 pub mod person;
 #[cfg(feature = "voice")]
-mod piper;
+pub mod piper;
 pub mod recall;
 #[cfg(feature = "voice")]
 pub mod report;

@@ -1,6 +1,6 @@
 //! Piper: phonemes of espeak-ng through the model's own table, then one pass of the network on rten.
 //!
-//! Called by `eval::voices`. A second neural speaker for measurements, never a voice of the product.
+//! Called by `eval::voices` and by tests. A second neural speaker for measurements, never a voice of the product.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -38,15 +38,15 @@ impl Piper {
         Ok(Self { inputs, output, table: config["phoneme_id_map"].clone(), rate_hz, network })
     }
 
-    /// A text as mono i16 at the rate that is given with it. No randomness: the same text is the same sound on every machine.
+    /// A text as mono i16 at the rate that is given with it; `stretch`: 1 is the voice's own pace, 2 is half as fast. No randomness: the same text is the same sound on every machine.
     ///
     /// # Errors
     /// A sentence.
-    pub fn speak(&self, text: &str) -> Result<(Vec<i16>, u32), String> {
+    pub fn speak(&self, text: &str, stretch: f32) -> Result<(Vec<i16>, u32), String> {
         let ids = self.ids(&phonemes(text)?)?;
         let length = ids.len();
         let tensor = |shape: &[usize], data: Vec<i32>| Value::from_shape(shape, data).map_err(|e| e.to_string());
-        let scales = Value::from_shape(&[3], vec![0.0f32, 1.0, 0.0]).map_err(|e| e.to_string())?;
+        let scales = Value::from_shape(&[3], vec![0.0f32, stretch, 0.0]).map_err(|e| e.to_string())?;
         let inputs = vec![
             (self.inputs[0], tensor(&[1, length], ids)?.into()), (self.inputs[1], tensor(&[1], vec![length as i32])?.into()), (self.inputs[2], scales.into()),
         ];

@@ -74,7 +74,7 @@ pub fn figures(all: &[Verdict], trials: usize, machine: &str) -> Vec<Figure> {
 
 fn row(what: String, of: &[&Verdict], bad: impl Fn(&Verdict) -> bool) -> Row { Row::share(what, of.iter().filter(|v| bad(v)).count(), of.len()) }
 
-fn of<'a>(all: &'a [Verdict], which: impl Fn(&Verdict) -> bool) -> Vec<&'a Verdict> { all.iter().filter(|v| which(v)).collect() }
+fn of(all: &[Verdict], which: impl Fn(&Verdict) -> bool) -> Vec<&Verdict> { all.iter().filter(|v| which(v)).collect() }
 
 /// Percents that may be missed in a group.
 fn allowed(group: &str) -> Option<f64> { match group { "clean" => Some(5.0), "10 dB" => Some(10.0), _ => None } }

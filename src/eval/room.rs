@@ -176,7 +176,7 @@ impl Random {
     pub fn new(seed: u64) -> Self { Self(seed) }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -185,10 +185,10 @@ impl Random {
     }
 
     /// Evenly between the two.
-    pub fn between(&mut self, low: f64, high: f64) -> f64 { low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64 }
+    pub fn between(&mut self, low: f64, high: f64) -> f64 { low + (high - low) * (self.draw() >> 11) as f64 / (1u64 << 53) as f64 }
 
     /// Below `n`; 0 for 0.
-    pub fn below(&mut self, n: usize) -> usize { (self.next() % n.max(1) as u64) as usize }
+    pub fn below(&mut self, n: usize) -> usize { (self.draw() % n.max(1) as u64) as usize }
 }
 
 fn distance(a: [f64; 3], b: [f64; 3]) -> f64 { (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f64>().sqrt() }

@@ -10,7 +10,9 @@ use std::sync::OnceLock;
 
 use misaki_rs::{G2P, Language};
 
+use super::kept_voice::trimmed;
 use super::piper::Piper;
+use crate::config;
 use crate::media::resample::resample_all;
 use crate::media::wav;
 use crate::models::{Store, sha256_hex};
@@ -107,9 +109,7 @@ pub fn choose(names: &[String]) -> Result<Vec<Voice>, String> {
 /// # Errors
 /// A sentence when neither variable is set.
 pub fn cache_dir() -> Result<PathBuf, String> {
-    let folder = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|h| h.join(".cache")));
-    cache.map(|c| c.join("voxgate/eval")).ok_or_else(|| "no cache folder: set XDG_CACHE_HOME or HOME".into())
+    config::cache_dir(&config::environment()).map(|c| c.join("eval")).ok_or_else(|| "no cache folder: set XDG_CACHE_HOME or HOME".into())
 }
 
 /// Makes clips and keeps them.
@@ -142,7 +142,7 @@ impl Clips {
         }
         let (samples, rate_hz) = match voice.engine {
             Engine::Hibari => self.hibari()?.speak(text).map(|s| (s.samples, s.rate_hz)).map_err(|e| e.to_string())?,
-            Engine::Piper => self.piper()?.speak(text)?,
+            Engine::Piper => self.piper()?.speak(text, 1.0)?,
             Engine::Flite => program("flite", &["-voice", voice.key, "-t", text, "-o", OUT], "flite")?,
             Engine::Espeak => program("espeak-ng", &["-v", voice.key, "-s", "160", "-w", OUT, "--", text], "espeak-ng")?,
             Engine::Festival => festival(voice.key, text)?,
@@ -225,7 +225,8 @@ impl Clips {
 
 /// Where `scripts/prepare eval` puts Kokoro: `$VOXGATE_KOKORO`, else `kokoro` beside the clips.
 fn kokoro_dir() -> Result<PathBuf, String> {
-    match std::env::var_os("VOXGATE_KOKORO").filter(|v| !v.is_empty()) { Some(dir) => Ok(dir.into()), None => Ok(cache_dir()?.join("kokoro")) }
+    let given = config::variable(&config::environment(), "VOXGATE_KOKORO").filter(|v| !v.is_empty());
+    given.map_or_else(|| Ok(cache_dir()?.join("kokoro")), |dir| Ok(dir.into()))
 }
 
 /// Reads "voice, file, ids" lines, writes each sound, answers "ok".
@@ -285,15 +286,6 @@ fn tempdir() -> Result<PathBuf, String> {
     let path = std::env::temp_dir().join(format!("voxgate-eval-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
     std::fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
-}
-
-/// Without what is quieter than -46 dBFS at the ends, but for 40 ms.
-fn trimmed(sound: &[i16]) -> Vec<i16> {
-    let edge = RATE_HZ as usize / 25;
-    let loud = |s: &i16| s.unsigned_abs() > 160;
-    let Some(first) = sound.iter().position(loud) else { return Vec::new() };
-    let last = sound.iter().rposition(loud).unwrap_or(first);
-    sound[first.saturating_sub(edge)..(last + edge).min(sound.len())].to_vec()
 }
 
 #[cfg(test)]

@@ -95,21 +95,6 @@ fn number(n: u32) -> String {
     }
 }
 
-/// Words to insert, drop or change to make one of the other.
-pub fn word_errors(said: &[String], heard: &[String]) -> usize {
-    let mut row: Vec<usize> = (0..=heard.len()).collect();
-    for (i, a) in said.iter().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, b) in heard.iter().enumerate() {
-            let changed = before + usize::from(a != b);
-            before = row[j + 1];
-            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[heard.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +108,7 @@ mod tests {
 
     #[test]
     fn errors_are_counted_by_word() {
-        let errors = |a: &str, b: &str| word_errors(&plain_words(a), &plain_words(b));
+        let errors = |a: &str, b: &str| crate::engine::apart::apart(&plain_words(a), &plain_words(b));
         assert_eq!(errors("he was not an ill disposed young man", "He was not an old supposed young man."), 2);
         assert_eq!(errors("a b c", "a c"), 1);
         assert_eq!(errors("", "one two"), 2);

@@ -200,7 +200,7 @@ impl Driver {
         let ear = EarEnd::new(mic_hz).with_vad(self.parts.vad.make());
         self.ear = Some(if echoes { ear.beside_a_loudspeaker(self.parts.cleaning) } else { ear });
         self.ear_hz = mic_hz;
-        self.mouth.to_device(speaker_hz);
+        self.mouth.play_on_device(speaker_hz);
         self.begin_recording();
         self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
         self.look_up_titles();
@@ -668,7 +668,7 @@ impl Driver {
     fn drop_port(&mut self, why: &str) {
         if self.port.take().is_some() {
             tracing::info!(session = %self.id, why, "leg let go");
-            self.mouth.to_nobody();
+            self.mouth.play_to_nobody();
             self.ear = None;
             self.input(Input::LegGone);
         }
@@ -751,7 +751,7 @@ impl Driver {
         }
         let facts = LegFacts { hears: spec.hears, speaks: spec.speaks, holds: false };
         self.ear = Some(EarEnd::new(16_000).with_vad(self.parts.vad.make()));
-        self.mouth.to_socket(tx);
+        self.mouth.play_to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
         self.begin_recording();
         self.input(Input::LegAttached(facts));

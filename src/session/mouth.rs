@@ -68,13 +68,13 @@ impl MouthEnd {
     pub fn new() -> Self { Self { sink: Sink::Nobody, jobs: VecDeque::new(), making: None, ending: None, cut: None, tap: None } }
 
     /// From now on a device at this rate listens.
-    pub fn to_device(&mut self, rate_hz: u32) { self.replace(Sink::Device(Box::new(Playout::new(rate_hz)))) }
+    pub fn play_on_device(&mut self, rate_hz: u32) { self.replace(Sink::Device(Box::new(Playout::new(rate_hz)))) }
 
     /// From now on a socket listens.
-    pub fn to_socket(&mut self, tx: mpsc::Sender<LegOutput>) { self.replace(Sink::Socket { tx, sent: None, earcon: None, lost: false }) }
+    pub fn play_to_socket(&mut self, tx: mpsc::Sender<LegOutput>) { self.replace(Sink::Socket { tx, sent: None, earcon: None, lost: false }) }
 
     /// Nobody listens any more.
-    pub fn to_nobody(&mut self) { self.replace(Sink::Nobody) }
+    pub fn play_to_nobody(&mut self) { self.replace(Sink::Nobody) }
 
     /// From now on what becomes audible is kept for [`MouthEnd::tapped`].
     pub fn tap(&mut self) { self.tap.get_or_insert_default(); }
@@ -291,7 +291,7 @@ mod tests {
     fn sound_that_comes_late_to_a_socket_is_played_late() {
         let (tx, _output) = mpsc::channel(64);
         let mut mouth = MouthEnd::new();
-        mouth.to_socket(tx);
+        mouth.play_to_socket(tx);
         mouth.begin(SpeechId(1), "i".into(), None, None);
         for segment in 0..2 { mouth.say(SayJob { speech: SpeechId(1), segment, text: "Words.".into() }) }
         mouth.end(SpeechId(1));
@@ -309,7 +309,7 @@ mod tests {
     fn what_a_socket_heard_before_the_cut_is_counted_without_the_gap() {
         let (tx, _output) = mpsc::channel(64);
         let mut mouth = MouthEnd::new();
-        mouth.to_socket(tx);
+        mouth.play_to_socket(tx);
         mouth.begin(SpeechId(1), "i".into(), None, None);
         for segment in 0..2 { mouth.say(SayJob { speech: SpeechId(1), segment, text: "Words.".into() }) }
         mouth.next_job();

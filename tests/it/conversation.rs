@@ -1,6 +1,8 @@
 //! The main job, end to end: the spoken conversation that plan mode holds, from one file of speech, for voices of three engines.
 
-use crate::speech::{Judge, RATE_HZ, Speaker, compared, word_errors};
+use voxgate::engine::apart::apart;
+
+use crate::speech::{Judge, RATE_HZ, Speaker, compared};
 use crate::talking::{Event, Held, Line, Run, Window, hold};
 
 /// An earcon's length, and a little.
@@ -141,7 +143,7 @@ fn understood(run: &Run) -> f64 {
     for (speech, said) in run.events.iter().enumerate().filter(|(_, e)| e.kind == "speech").map(|(n, e)| (e, heard_words(&run.events[n..]))) {
         let heard = judge.hears(run.played(Run::began_ms(speech), speech.at_ms), RATE_HZ);
         let (wanted, got) = (compared(&said), compared(&heard));
-        let wrong = word_errors(&wanted, &got);
+        let wrong = apart(&wanted, &got);
         if wrong > 0 { println!("said {said:?}\n     {heard:?}") }
         errors += wrong;
         words += wanted.len();

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use voxgate::engine::apart::apart;
 use voxgate::engine::grammar::words_of;
+use voxgate::eval::kept_voice::trimmed;
+use voxgate::eval::piper::Piper;
 use voxgate::media::resample::resample_all;
 use voxgate::media::wav;
 use voxgate::models::Store;
@@ -63,7 +66,7 @@ impl Speaker {
         }
         let (samples, rate_hz) = match self {
             Speaker::Hibari => hibari(text, pace),
-            Speaker::PiperJoe => piper::speak(text, pace.stretch()),
+            Speaker::PiperJoe => piper(text, pace.stretch()),
             Speaker::FliteSlt => flite(text, pace),
             Speaker::Espeak => espeak(text, pace),
         };
@@ -90,14 +93,6 @@ fn keep(path: &Path, bytes: &[u8]) {
     let mut file = tempfile::NamedTempFile::new_in(folder).expect("a file in the cache");
     std::io::Write::write_all(&mut file, bytes).expect("room in the cache");
     file.persist(path).expect("a file in the cache");
-}
-
-fn trimmed(sound: &[i16]) -> Vec<i16> {
-    let edge = RATE_HZ as usize / 25;
-    let loud = |s: &i16| s.unsigned_abs() > 160;
-    let Some(first) = sound.iter().position(loud) else { return Vec::new() };
-    let last = sound.iter().rposition(loud).unwrap_or(first);
-    sound[first.saturating_sub(edge)..(last + edge).min(sound.len())].to_vec()
 }
 
 /// The folder of all weights.
@@ -145,87 +140,11 @@ fn espeak_ng(args: &[&str]) -> Vec<u8> {
     }
 }
 
-/// Piper: phonemes of espeak-ng through the model's own table, then one pass of the network.
-mod piper {
-    use super::{espeak_ng, model};
-    use rten::{Model, NodeId, Value};
-    use std::sync::OnceLock;
-
-    struct Joe {
-        network: Model,
-        inputs: [NodeId; 3],
-        output: NodeId,
-        table: serde_json::Value,
-        rate_hz: u32,
-    }
-
-    /// What stands between and around phonemes.
-    const PAD: &str = "_";
-    const BEGIN: &str = "^";
-    const END: &str = "$";
-
-    pub fn speak(text: &str, stretch: f32) -> (Vec<i16>, u32) {
-        static JOE: OnceLock<Joe> = OnceLock::new();
-        let joe = JOE.get_or_init(load);
-        let ids = joe.ids(&phonemes(text));
-        let value = |shape: &[usize], data: Vec<i32>| Value::from_shape(shape, data).expect("a tensor");
-        let length = ids.len();
-        // No randomness: the same text is the same sound on every machine.
-        let scales = Value::from_shape(&[3], vec![0.0, stretch, 0.0]).expect("a tensor");
-        let inputs = vec![
-            (joe.inputs[0], value(&[1, length], ids).into()), (joe.inputs[1], value(&[1], vec![length as i32]).into()), (joe.inputs[2], scales.into()),
-        ];
-        let outputs = joe.network.run(inputs, &[joe.output], None).expect("the network runs");
-        let sound = outputs.into_iter().next().and_then(|o| o.into_tensor::<f32>()).expect("a sound").into_data();
-        let peak = sound.iter().fold(1e-6f32, |p, s| p.max(s.abs()));
-        (sound.iter().map(|s| (s / peak * 16_000.0) as i16).collect(), joe.rate_hz)
-    }
-
-    fn load() -> Joe {
-        let path = model("piper-joe");
-        let text = std::fs::read_to_string(format!("{}.json", path.display())).unwrap_or_else(|e| panic!("{e}; bring it with: voxgate models get piper-joe"));
-        let config: serde_json::Value = serde_json::from_str(&text).expect("the model's table");
-        let network = Model::load_file(&path).expect("the network loads");
-        let node = |name: &str| network.node_id(name).expect("an input");
-        Joe {
-            inputs: [node("input"), node("input_lengths"), node("scales")], output: network.output_ids()[0], table: config["phoneme_id_map"].clone(),
-            rate_hz: config["audio"]["sample_rate"].as_u64().and_then(|r| u32::try_from(r).ok()).expect("a rate"), network,
-        }
-    }
-
-    impl Joe {
-        fn ids(&self, phonemes: &str) -> Vec<i32> {
-            let id = |symbol: &str| self.table[symbol][0].as_i64().map(|n| n as i32);
-            let pad = id(PAD).expect("a pad");
-            let mut ids = vec![id(BEGIN).expect("a begin"), pad];
-            // What the table does not know (ties between letters) is left out, as Piper does.
-            for known in phonemes.chars().filter_map(|c| id(&c.to_string())) {
-                ids.extend([known, pad]);
-            }
-            ids.push(id(END).expect("an end"));
-            ids
-        }
-    }
-
-    /// Clause by clause, because espeak-ng drops the marks that the network reads its tune from.
-    fn phonemes(text: &str) -> String {
-        let mut all = String::new();
-        let mut clause = String::new();
-        for c in text.chars().chain(['\n']) {
-            if !matches!(c, ',' | '.' | '?' | '!' | ';' | ':' | '\n') {
-                clause.push(c);
-                continue;
-            }
-            if !clause.trim().is_empty() {
-                let ipa = espeak_ng(&["-v", "en-us", "-q", "--ipa", clause.trim()]);
-                if !all.is_empty() { all.push(' ') }
-                all.push_str(String::from_utf8_lossy(&ipa).split_whitespace().collect::<Vec<_>>().join(" ").as_str());
-                if c != '\n' { all.push(c) }
-            }
-            clause.clear();
-        }
-        all
-    }
+/// Piper's voice, loaded once.
+fn piper(text: &str, stretch: f32) -> (Vec<i16>, u32) {
+    static JOE: OnceLock<Piper> = OnceLock::new();
+    let joe = JOE.get_or_init(|| Piper::load(&model("piper-joe")).unwrap_or_else(|e| panic!("{e}")));
+    joe.speak(text, stretch).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A listener that shares nothing with the one under test but its kind: Whisper base, in a process of its own.
@@ -267,23 +186,9 @@ pub fn compared(text: &str) -> Vec<String> {
     words_of(&text.replace('-', " ")).into_iter().map(|w| if w == "by" { "buy".into() } else { w }).collect()
 }
 
-/// Words that would have to be put in, taken out or exchanged.
-pub fn word_errors(wanted: &[String], heard: &[String]) -> usize {
-    let mut row: Vec<usize> = (0..=heard.len()).collect();
-    for (i, want) in wanted.iter().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, word) in heard.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (before + usize::from(want != word)).min(above + 1).min(row[j] + 1);
-            before = above;
-        }
-    }
-    row[heard.len()]
-}
-
 #[test]
 fn word_errors_are_counted() {
-    let errors = |a: &str, b: &str| word_errors(&compared(a), &compared(b));
+    let errors = |a: &str, b: &str| apart(&compared(a), &compared(b));
     assert_eq!([errors("Plan 1 waits.", "plan one waits"), errors("a b c", "a c"), errors("a b", "a x b y"), errors("", "a"), errors("a b c", "x y z")], [0, 1, 2, 1, 3]);
 }
 
@@ -293,7 +198,7 @@ fn every_voice_speaks_and_the_judge_understands_it() {
     for speaker in [Speaker::Hibari, Speaker::PiperJoe, Speaker::FliteSlt, Speaker::Espeak] {
         let text = "The train to the city leaves at ten in the morning.";
         let heard = judge.hears(&speaker.say(text), RATE_HZ);
-        let errors = word_errors(&compared(text), &compared(&heard));
+        let errors = apart(&compared(text), &compared(&heard));
         println!("{}: {heard}", speaker.name());
         // The formant voice is the hardest to understand and carries no test of its own.
         assert!(errors <= if speaker == Speaker::Espeak { 4 } else { 2 }, "{}: {heard}", speaker.name());

@@ -52,7 +52,7 @@ pub async fn run(place: &Place, args: &HearingArgs) -> Result<ExitCode, Trouble>
             _ => Vec::new(),
         };
         let (driver, _handle) = hub.make(Which::New).map_err(Trouble::failed)?;
-        let mut device = Limited { inner: Person::new(lines, Marks::new()), silent: kind == Kind::Silence, until: args.seconds * 16_000 };
+        let mut device = Limited { inner: Person::new(lines, Marks::default()), silent: kind == Kind::Silence, until: args.seconds * 16_000 };
         let (before, watch) = (spent(), Stopwatch::start());
         driver.run_file(&mut device, FileRun { pace: Pace::Real, stand_still: false }).await.map_err(Trouble::failed)?;
         shares.push((what, (spent() - before) / watch.elapsed().as_secs_f64()));

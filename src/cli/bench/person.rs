@@ -79,10 +79,12 @@ pub struct Marks {
     list: Arc<Mutex<Vec<(Duration, Mark)>>>,
 }
 
-impl Marks {
+impl Default for Marks {
     /// None yet.
-    pub fn new() -> Self { Self { watch: Stopwatch::start(), list: Arc::default() } }
+    fn default() -> Self { Self { watch: Stopwatch::start(), list: Arc::default() } }
+}
 
+impl Marks {
     fn note(&self, mark: Mark) { self.list.lock().unwrap_or_else(PoisonError::into_inner).push((self.watch.elapsed(), mark)) }
 
     /// Reads a frame of the conversation's and notes the person's final words.

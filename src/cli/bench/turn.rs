@@ -120,7 +120,7 @@ async fn converse(place: &Place, threads: u32) -> Result<Vec<(Line, Times)>, Tro
     let hangovers: Vec<f64> = lines.iter().map(|said| hangover(said, &parts)).collect();
     let hub = bench.place.hub(parts);
     let (driver, _handle) = hub.make(Which::New).map_err(Trouble::failed)?;
-    let marks = Marks::new();
+    let marks = Marks::default();
     let sink = marks.clone();
     let driver = driver.with_sink(Box::new(move |frame| sink.frame(frame)));
     let mut person = Person::new(lines, marks.clone());

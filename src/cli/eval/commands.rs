@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::cli::setup::{Place as Setup, Trouble};
+use crate::cli::setup::{Place as Setup, Trouble, logged};
 use crate::engine::grammar::phrase_table;
 use crate::engine::intent::{RULES, Rule, Rules, followed_below};
 use crate::eval::clips::Place;
@@ -55,13 +55,11 @@ pub struct CommandsArgs {
 ///
 /// # Errors
 /// [`Trouble`]: a voice, a model or the recogniser is missing, with what brings it; in a quick run also a figure out of its bounds.
-pub fn run(args: &CommandsArgs) -> Result<ExitCode, Trouble> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Trouble::failed)?;
-    runtime.block_on(measure(args))
+pub fn run(args: &CommandsArgs, place: &Setup) -> Result<ExitCode, Trouble> {
+    logged(measure(args, place))
 }
 
-async fn measure(args: &CommandsArgs) -> Result<ExitCode, Trouble> {
-    let place = Setup::find(None, &[])?;
+async fn measure(args: &CommandsArgs, place: &Setup) -> Result<ExitCode, Trouble> {
     let voices = choose(&args.voices).map_err(Trouble::wrong)?;
     let voices: Vec<_> = voices.into_iter().filter(|v| !args.quick || v.is_quick()).collect();
     let folder = cache_dir().map_err(Trouble::failed)?;

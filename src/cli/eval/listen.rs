@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::listen_figures;
 use super::measured::Measured;
 use crate::audio::wav_file::MicFile;
-use crate::cli::setup::{Place, Trouble, start_logging};
+use crate::cli::setup::{Place, Trouble, logged};
 use crate::engine::grammar::phrase_table;
 use crate::eval::listen::{Listener, State, Turn, wavs_under};
 
@@ -49,9 +49,7 @@ pub const AFTER_HELP: &str = "Decisions have the names of `voxgate eval utteranc
 /// # Errors
 /// [`Trouble`] when the folder cannot be read or the recogniser cannot start.
 pub fn run(args: &ListenArgs, place: &Place) -> Result<ExitCode, Trouble> {
-    start_logging();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
-    runtime.block_on(async {
+    logged(async {
         if args.noise { listen_figures::noise(place, &args.measured).await? }
         if args.corpora { listen_figures::corpora(place, &args.measured).await? }
         match &args.dir {

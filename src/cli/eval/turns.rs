@@ -4,9 +4,8 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use crate::cli::setup::{Place, Trouble};
+use crate::cli::setup::{Place, Trouble, logged};
 use crate::engine::turn::EarSettings;
 use crate::eval::figures::{self, Figure, Row};
 use crate::eval::turns::{Hearing, Latency, Speakers, Tally, Way, hear, script};
@@ -60,11 +59,7 @@ impl TurnsArgs {
 /// # Errors
 /// [`Trouble`]: a model, a voice or the recogniser is missing or failed.
 pub fn run(args: &TurnsArgs, place: &Place) -> Result<ExitCode, Trouble> {
-    crate::cli::setup::start_logging();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
-    let done = runtime.block_on(measure(args, place));
-    runtime.shutdown_timeout(Duration::from_secs(2));
-    done
+    logged(measure(args, place))
 }
 
 async fn measure(args: &TurnsArgs, place: &Place) -> Result<ExitCode, Trouble> {

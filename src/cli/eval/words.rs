@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use super::listen_figures::print;
 use super::measured::Measured;
-use crate::cli::setup::{Place, Trouble, start_logging};
+use crate::cli::setup::{Place, Trouble, logged};
+use crate::engine::apart::apart;
 use crate::engine::grammar::phrase_table;
 use crate::eval::corpora::{decode, fetch};
 use crate::eval::figures::{Figure, Row, machine, publish};
 use crate::eval::listen::{Listener, State};
-use crate::eval::words::{Known, known, plain_words, word_errors};
+use crate::eval::words::{Known, known, plain_words};
 use crate::media::resample::resample_all;
 use crate::stt::{Job, Recogniser};
 
@@ -31,10 +32,7 @@ struct Errors {
 /// # Errors
 /// [`Trouble`]: a package cannot be brought, the recogniser does not start.
 pub fn run(args: &Measured, place: &Place) -> Result<ExitCode, Trouble> {
-    start_logging();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(Trouble::failed)?;
-    runtime.block_on(measure(place, args))?;
-    Ok(ExitCode::SUCCESS)
+    logged(async { measure(place, args).await.map(|()| ExitCode::SUCCESS) })
 }
 
 async fn measure(place: &Place, args: &Measured) -> Result<(), Trouble> {
@@ -62,7 +60,7 @@ async fn measure(place: &Place, args: &Measured) -> Result<(), Trouble> {
 
 fn count(clip: &Known, heard: &str, errors: &mut Errors) {
     let (said, heard) = (plain_words(&clip.text), plain_words(heard));
-    let wrong = word_errors(&said, &heard);
+    let wrong = apart(&said, &heard);
     if wrong > 0 { eprintln!("{wrong} of {}: {:?} heard as {:?}", said.len(), said.join(" "), heard.join(" ")) }
     errors.wrong += wrong;
     errors.of += said.len();

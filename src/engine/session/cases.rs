@@ -368,7 +368,11 @@ fn eight_hours_with_two_thousand_barge_ins_stay_within_bounds() {
         while w.now < until { w.frame(false) }
         cut += w.counted(&Count::BargeIn) + w.counted(&Count::Duck);
         for list in [w.events.len(), w.counts.len(), w.told.len(), w.sounded.len(), w.looks.len()] { assert!(list < 200, "{list}") }
-        (w.events.clear(), w.counts.clear(), w.told.clear(), w.sounded.clear(), w.looks.clear());
+        w.events.clear();
+        w.counts.clear();
+        w.told.clear();
+        w.sounded.clear();
+        w.looks.clear();
         // All that the engine holds, written out.
         if n == 999 { half = format!("{:?}", w.engine).len() }
     }

@@ -5,6 +5,7 @@
 //! denial, a stop or an entry, which do no harm, only when it is nearly exactly what was playing at that very moment. A
 //! person's "stop" over a prompt that holds the word elsewhere is a person's.
 
+use super::super::apart::apart;
 use super::super::grammar::{Class, meaning_of, words_of};
 use super::super::id::Ms;
 use super::super::intent::Decision;
@@ -127,7 +128,7 @@ fn unlikeness(a: &str, b: &str) -> f32 {
         return 0.25;
     }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(24).collect(), b.chars().take(24).collect());
-    let share = letters_apart(&a, &b) as f32 / a.len().max(b.len()).max(1) as f32;
+    let share = apart(&a, &b) as f32 / a.len().max(b.len()).max(1) as f32;
     if share <= 0.5 { share } else { 1.0 }
 }
 
@@ -142,19 +143,6 @@ fn skeleton(word: &str) -> Vec<u8> {
         if bones.last() != Some(&bone) { bones.push(bone) }
     }
     bones
-}
-
-fn letters_apart(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (before + usize::from(x != y)).min(above + 1).min(row[j] + 1);
-            before = above;
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -97,13 +97,13 @@ impl Engine {
         if !self.leg.is_some_and(|l| l.holds) {
             return;
         }
-        let Some(id) = self.mouth.to_duck(self.now) else { return };
+        let Some(id) = self.mouth.hold_breath(self.now) else { return };
         self.count(Count::Duck);
         self.act(Action::Duck(id));
     }
 
     fn unduck(&mut self) {
-        if let Some(id) = self.mouth.to_unduck(self.now) {
+        if let Some(id) = self.mouth.breathe(self.now) {
             self.count(Count::Resume);
             self.act(Action::Resume(id));
         }

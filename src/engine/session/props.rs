@@ -207,7 +207,8 @@ impl Model {
                 let result = if self.hearing_fails { Err("the recogniser fell over".to_string()) } else { Ok(self.script.clone()) };
                 if self.slow_ear { self.recognitions.push_back((utterance, to_ms, result)) } else { pending.push_back(Input::Heard { utterance, to_ms, result }) }
             }
-            Action::JudgeTurn { utterance, to_ms, .. } => if to_ms % 3 > 0 { pending.push_back(Input::TurnJudged { utterance, to_ms, complete: (to_ms % 11) as f32 / 10.0 }) },
+            Action::JudgeTurn { utterance, to_ms, .. } if to_ms % 3 > 0 => pending.push_back(Input::TurnJudged { utterance, to_ms, complete: (to_ms % 11) as f32 / 10.0 }),
+            Action::JudgeTurn { .. } => {}
             Action::Forget { utterance, to_ms } => self.recognitions.retain(|(u, t, _)| (*u, *t) != (utterance, to_ms)),
             Action::Duck(speech) => {
                 let plays = self.speaking.as_mut().filter(|s| s.id == speech && !s.held).map(|s| s.held = true).is_some();

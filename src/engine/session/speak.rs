@@ -111,14 +111,14 @@ impl Mouth {
     pub(super) fn sounded_at(&self) -> Option<Ms> { self.sounded_at }
 
     /// What is being said, if it does not hold its breath yet; from now on it does.
-    pub(super) fn to_duck(&mut self, now: Ms) -> Option<SpeechId> {
+    pub(super) fn hold_breath(&mut self, now: Ms) -> Option<SpeechId> {
         let id = self.queue.front().filter(|s| s.begun && !self.cutting && self.ducked.is_none()).map(|s| s.id)?;
         self.ducked = Some(Ducked { id, at: now, heard_ms: None });
         Some(id)
     }
 
     /// What holds its breath; from now on it does not.
-    pub(super) fn to_unduck(&mut self, now: Ms) -> Option<SpeechId> {
+    pub(super) fn breathe(&mut self, now: Ms) -> Option<SpeechId> {
         let Ducked { id, at, .. } = self.ducked.take()?;
         // What is still to be said sounds later by the time it was held.
         if let Some(from) = self.queue.front_mut().filter(|s| s.id == id).and_then(|s| s.sounds_from.as_mut()) { *from += now.saturating_sub(at) }

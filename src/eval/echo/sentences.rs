@@ -104,7 +104,7 @@ mod tests {
         let different: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(different.len(), 500);
         for command in COMMANDS {
-            assert_eq!(all.iter().filter(|s| s.to_lowercase().contains(command)).count() >= 25, true, "{command}");
+            assert!(all.iter().filter(|s| s.to_lowercase().contains(command)).count() >= 25, "{command}");
         }
     }
 }

@@ -87,9 +87,8 @@ pub async fn script(speakers: &Speakers, most: usize) -> Result<Vec<Said>, Strin
             all.push(in_one_breath(name, text, &speak(voice, text).await?));
         }
     }
-    if most > 0 {
-        let step = (all.len() / most).max(1);
-        all = all.into_iter().step_by(step).collect();
+    if let Some(step) = all.len().checked_div(most) {
+        all = all.into_iter().step_by(step.max(1)).collect();
     }
     Ok(all)
 }
