@@ -47,7 +47,7 @@ impl Room {
     }
 }
 
-/// The response of a room at 16 kHz, beginning with the direct sound ([`PULSE_HALF`] samples late), scaled so that speech
+/// The response of a room at 16 kHz, beginning with the direct sound (`PULSE_HALF` samples late), scaled so that speech
 /// leaves about as loud as it came (sum of squares 1). At most 1 s long.
 ///
 /// Image sources with one reflection factor for all walls, by Eyring's formula; each image but the direct one is moved by up

@@ -7,7 +7,7 @@
 //! Why the measure of voicing: after digital silence (a muted microphone, a file, a gated headset) earshot takes steady hiss of -36 to
 //! -42 dBFS for speech for seconds (measured: 98 % of windows over 0.5). So its word counts only near a voiced sound. Speech loses
 //! 0 to 4 % of its windows by this, by voice and noise; a whisper, which has no voiced sound, is not heard. Quiet speech is
-//! lifted first ([`super::levelling`]); the level that is told is the one that came.
+//! lifted first (`levelling`); the level that is told is the one that came.
 
 use super::levelling::Levelling;
 use super::voicing::Voicing;
