@@ -133,7 +133,7 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, vad: self.vad(), language: self.config.stt.language.clone(), judge: self.judge(), voice, agent, catalogue, cleaning: self.cleaning() })
+        Ok(Parts { recogniser, vad: self.vad(), language: self.config.stt.language.clone(), judge: self.judge(), judge_waits: self.judge_waits(), voice, agent, catalogue, cleaning: self.cleaning() })
     }
 
     /// The detector of voice that is configured; without its weights the lighter one, with a warning.
@@ -217,9 +217,13 @@ impl Place {
         let table = phrase_table();
         let margins = table.iter().map(|s| followed_below(s.meaning.class())).collect();
         let phrases = table.into_iter().map(|s| s.phrase).collect();
-        let threads = match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize };
-        Ok(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
+        Ok(PoolConfig { threads: self.listener_threads(), workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
     }
+
+    fn listener_threads(&self) -> usize { match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize } }
+
+    /// The recogniser has every core.
+    fn judge_waits(&self) -> bool { self.listener_threads() * self.config.stt.workers.max(1) as usize >= cores() }
 
     async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
         let spare = self.spare_voice().await;
@@ -352,9 +356,10 @@ impl TurnJudge for Judge {
 
 /// Threads of one recogniser. Two hear nearly twice as fast on free cores and many times slower on busy ones (they wait for each
 /// other by spinning), so a second is taken only where every worker can have two and two cores are left.
+fn cores() -> usize { std::thread::available_parallelism().map_or(1, usize::from) }
+
 fn free_threads(workers: u32) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if cores >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
+    if cores() >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {

@@ -92,6 +92,8 @@ pub(super) struct Listened {
 struct Outstanding {
     recognitions: Vec<(UtteranceId, u64, AbortHandle)>,
     judgements: usize,
+    /// The judge is asked about this look (from, to) when its words are there.
+    judged_later: Option<(UtteranceId, u64, u64)>,
     responses: usize,
     tools: Vec<(CallId, Stopwatch)>,
 }
@@ -402,6 +404,7 @@ impl Driver {
         match action {
             Action::Recognise { utterance, from_ms, to_ms } => self.recognise(utterance, from_ms, to_ms),
             Action::Forget { utterance, to_ms } => self.forget(utterance, to_ms),
+            Action::JudgeTurn { utterance, from_ms, to_ms } if self.parts.judge_waits => self.outstanding.judged_later = Some((utterance, from_ms, to_ms)),
             Action::JudgeTurn { utterance, from_ms, to_ms } => self.judge_turn(utterance, from_ms, to_ms),
             Action::Step(request) => self.step(*request),
             Action::CancelStep(turn) => self.cancel_step(turn),
@@ -440,7 +443,9 @@ impl Driver {
         let order = Order { session: session_key(&self.id), urgent: to_ms - from_ms <= most_ms, look };
         let task = self.tasks.spawn(async move {
             let watch = Stopwatch::start();
-            let (waited, result) = recogniser.recognise_told(Job { samples, score: true, language, order }).await;
+            // The sentences are English. In another language none is scored, and without a score none of them loosens.
+            let score = language == "en";
+            let (waited, result) = recogniser.recognise_told(Job { samples, score, language, order }).await;
             let worked = watch.elapsed().saturating_sub(waited);
             metrics::histogram!("voxgate_recognition_seconds").record(worked.as_secs_f64());
             let _ = back.send(Deed::Heard(utterance, to_ms, Listened { result, waited, worked })).await;
@@ -486,6 +491,11 @@ impl Driver {
         // The look that made it void answers for it.
         if !matches!(result, Err(SttError::Superseded)) {
             self.input(Input::Heard { utterance, to_ms, result: result.map_err(|e| e.to_string()) });
+        }
+        let later = self.outstanding.judged_later.take_if(|(of, _, to)| (*of, *to) == (utterance, to_ms));
+        // A command has closed by its words alone.
+        if let Some((utterance, from_ms, to_ms)) = later.filter(|_| self.engine.hears_somebody()) {
+            self.judge_turn(utterance, from_ms, to_ms);
         }
     }
 
