@@ -216,7 +216,7 @@ impl Engine {
             },
             None => Open::Nothing,
         };
-        Moment { open, in_plan: self.snap.in_plan(), waiting: self.snap.waiting().map(|p| p.version) }
+        Moment { open, in_plan: self.snap.in_plan(), waiting: self.snap.waiting().map(|p| p.version), language: self.language() }
     }
 
     fn close_utterance(&mut self, closed: Closed) {
