@@ -28,8 +28,9 @@ const HELP: &[&str] = &["was kann ich sagen", "was kann ich hier sagen", "was ka
 const REPEAT: &[&str] = &[
     "sag das noch einmal", "sag das noch mal", "sag das nochmal", "noch einmal", "noch mal", "nochmal", "wiederhole das", "wiederhol das", "wiederholen", "wie bitte", "was hast du gesagt", "kannst du das wiederholen",
 ];
-/// Consent to a tool. Nothing else consents by text, and each has a score on the sound besides.
-const CONSENT: &[&str] = &["ja mach das", "ja mach es", "ja mach weiter", "ja bitte mach das"];
+/// Consent to a tool. Nothing else consents by text, and each has a score on the sound besides. "Ja, mach es" is none: a synthetic voice's
+/// "ja, warte" was written so, and scored so.
+const CONSENT: &[&str] = &["ja mach das", "ja mach weiter", "ja bitte mach das"];
 const DENY: &[&str] = &[
     "nein", "nee", "nö", "nein nein", "nein nein nein", "nein danke", "nein nicht", "nein bitte nicht", "nicht", "bitte nicht", "lieber nicht", "besser nicht", "nein lieber nicht", "noch nicht", "nein noch nicht", "jetzt nicht", "nicht jetzt", "nein jetzt nicht",
     "heute nicht", "diesmal nicht", "so nicht", "nein so nicht", "auf keinen fall", "nein auf keinen fall", "auf gar keinen fall", "keinesfalls", "niemals", "nie", "lass das", "lass es", "lass das sein", "lass es sein", "lass mal", "nein lass das", "nein lass es",
@@ -43,7 +44,7 @@ const HOLD: &[&str] = &[
 ];
 const BARE: &[&str] = &[
     "ja", "ja ja", "jep", "jo", "jawohl", "ok", "okay", "gut", "klar", "na klar", "genau", "ja genau", "richtig", "stimmt", "sicher", "natürlich", "gern", "gerne", "bitte", "ja bitte", "ja gern", "ja gerne", "ja klar", "ja gut", "ja ok", "ja okay", "ja sicher",
-    "ja natürlich", "in ordnung", "einverstanden", "ja einverstanden", "alles klar", "passt", "ja passt", "mach das", "mach es", "mach weiter", "mach", "mach schon", "ja mach", "bitte mach das", "los", "ja los", "weiter", "nur zu", "ja nur zu", "doch", "ja doch", "meinetwegen",
+    "ja natürlich", "in ordnung", "einverstanden", "ja einverstanden", "alles klar", "passt", "ja passt", "mach das", "mach es", "ja mach es", "mach weiter", "mach", "mach schon", "ja mach", "bitte mach das", "los", "ja los", "weiter", "nur zu", "ja nur zu", "doch", "ja doch", "meinetwegen",
     "von mir aus", "super",
 ];
 const SCREEN_ONLY: &[&str] = &[
@@ -115,7 +116,7 @@ pub(super) const VETO: &[&str] = &[
 const SCORED: &[(&str, Meaning)] = &[
     ("Planmodus an", Meaning::Enter), ("Planungsmodus an", Meaning::Enter), ("Geh in den Planmodus", Meaning::Enter), ("Starte den Planmodus", Meaning::Enter), ("In welchem Modus bist du", Meaning::Status), ("Lies mir den Plan vor", Meaning::Read(None)),
     ("Stopp", Meaning::Stop), ("Halt", Meaning::Stop), ("Sei still", Meaning::Stop), ("Hör auf", Meaning::Stop), ("Abbrechen", Meaning::CancelTurn),
-    ("Ja, mach das", Meaning::Consent), ("Ja, mach es", Meaning::Consent), ("Ja, mach weiter", Meaning::Consent), ("Ja, bitte mach das", Meaning::Consent),
+    ("Ja, mach das", Meaning::Consent), ("Ja, mach weiter", Meaning::Consent), ("Ja, bitte mach das", Meaning::Consent),
     ("Ja", Meaning::Bare), ("Okay", Meaning::Bare), ("Gut", Meaning::Bare), ("Klar", Meaning::Bare), ("Genau", Meaning::Bare), ("Ja, bitte", Meaning::Bare), ("Ja, gerne", Meaning::Bare), ("In Ordnung", Meaning::Bare),
     ("Nein", Meaning::Deny), ("Nee", Meaning::Deny), ("Nö", Meaning::Deny), ("Nein, danke", Meaning::Deny), ("Nein, nein", Meaning::Deny), ("Nicht", Meaning::Deny), ("Bitte nicht", Meaning::Deny), ("Lieber nicht", Meaning::Deny), ("Noch nicht", Meaning::Deny), ("Jetzt nicht", Meaning::Deny),
     ("Auf keinen Fall", Meaning::Deny), ("Lass das", Meaning::Deny), ("Lass es", Meaning::Deny), ("Mach das nicht", Meaning::Deny), ("Mach es nicht", Meaning::Deny), ("Nein, mach das nicht", Meaning::Deny), ("Nein, lass das", Meaning::Deny), ("Tu das nicht", Meaning::Deny),
@@ -127,13 +128,13 @@ const SCORED: &[(&str, Meaning)] = &[
 const RIVALS: &[&str] = &[
     "Ja, aber", "Ja, aber mach das nicht", "Ja, mach weiter nicht", "Ja, mach das später", "Ja, mach das, nein", "Ja, mach das, warte", "Ja, mach das nicht so", "Ja, mach das Licht an", "Ja, mach das Licht aus", "Ja, mach was", "Ja, mach", "Ja, das", "Ja, weiter",
     "Ja, was macht das", "Was macht das", "Wer macht das", "Ja, wer macht das", "Ich mach das", "Ja, ich mach das", "Ja, ich mach das selbst", "Er macht das", "Ja, er macht das", "Soll ich das machen", "Nein, mach das", "Nein, mach weiter", "Na, mach das nicht", "Mach das", "Mach es",
-    "Mach weiter", "Ja, lass das", "Ja, warte", "Ja, Moment", "Ja, nein", "Jahr", "Da", "Danke", "Ein", "Mein", "Planmodus aus", "Planungsmodus aus", "Planmodus", "Geh nicht in den Planmodus", "Starte den Planmodus nicht", "Verlasse den Planmodus",
+    "Mach weiter", "Ja, mach es", "Ja, lass das", "Ja, lasst das", "Ja, warte", "Ja, warte mal", "Ja, halt", "Ja, stopp", "Ja, Moment", "Ja, nein", "Jahr", "Da", "Danke", "Ein", "Mein", "Planmodus aus", "Planungsmodus aus", "Planmodus", "Geh nicht in den Planmodus", "Starte den Planmodus nicht", "Verlasse den Planmodus",
 ];
 
 /// How recognisers write single sentences besides.
 const MISSPELT: &[(&str, &[&str])] = &[
     ("Ja, mach das", &["Ja, macht das", "Ja, mach dass"]), ("Ja, mach das nicht", &["Ja, macht das nicht"]), ("Mach das nicht", &["Macht das nicht"]), ("Ja, mach weiter", &["Ja, mache weiter"]), ("Ja, bitte mach das", &["Ja, bitte macht das", "Ja bitte, mach das"]),
-    ("Stopp", &["Stop"]), ("Planmodus an", &["Plan Modusan"]), ("Starte den Planmodus", &["Startet den Planmodus"]), ("Lass das", &["Lasst das"]), ("Nein, stopp", &["Nein, stop"]),
+    ("Stopp", &["Stop"]), ("Nein, danke", &["Nein, Danke"]), ("Planmodus an", &["Plan Modusan"]), ("Starte den Planmodus", &["Startet den Planmodus"]), ("Lass das", &["Lasst das"]), ("Nein, stopp", &["Nein, stop"]),
 ];
 
 /// The sentences whose fit to the sound is scored. Ids are indexes.
