@@ -11,8 +11,9 @@ use tokio::net::TcpListener;
 use super::prompts;
 use crate::agent::{self, Agent};
 use crate::config::{self, Config, Flag, Persist, VoiceExit};
-use crate::engine::grammar::phrase_table;
+use crate::engine::grammar::{Scored, phrase_table_of};
 use crate::engine::intent::followed_below;
+use crate::engine::language::Language;
 use crate::engine::mode::Posture;
 use crate::engine::session::EngineConfig;
 use crate::engine::turn::{EarSettings, TurnJudge};
@@ -164,14 +165,20 @@ impl Place {
         store.read(id, &file).map_err(|e| e.to_string())
     }
 
-    /// The numbers of turn taking, as configured.
+    /// The language that is spoken.
+    pub fn language(&self) -> Language { Language::of(&self.config.stt.language) }
+
+    /// The sentences that are scored where this language is spoken: none in a language without sentences.
+    pub fn phrase_table(&self) -> Vec<Scored> { phrase_table_of(self.language()) }
+
+    /// The numbers of turn taking, as configured, and the language.
     pub fn ear_settings(&self) -> EarSettings {
         let listen = &self.config.listen;
         EarSettings {
             on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
             loosen_silence_ms: listen.consent_silence_ms.into(), look_ms: listen.look_ms.into(), command_silence_ms: listen.command_silence_ms.into(),
             complete_silence_ms: listen.complete_silence_ms.into(), unfinished_silence_ms: listen.unfinished_silence_ms.into(), duck_ms: listen.duck_ms.into(),
-            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), ..EarSettings::default()
+            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), language: self.language(), ..EarSettings::default()
         }
     }
 
@@ -214,7 +221,7 @@ impl Place {
     /// [`Trouble`] that names the command which brings the model.
     pub fn listeners(&self) -> Result<PoolConfig, Trouble> {
         let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
-        let table = phrase_table();
+        let table = self.phrase_table();
         let margins = table.iter().map(|s| followed_below(s.meaning.class())).collect();
         let phrases = table.into_iter().map(|s| s.phrase).collect();
         Ok(PoolConfig { threads: self.listener_threads(), workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })

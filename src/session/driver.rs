@@ -29,6 +29,7 @@ use crate::engine::event::{Event, EventKind, Role};
 use crate::engine::gate::Permit;
 use crate::engine::id::{CallId, Ms, TurnId, UtteranceId};
 use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Reply, Ticket, TurnEnd, Turns};
+use crate::engine::language::Language;
 use crate::engine::mode::Posture;
 use crate::engine::readback::HINTS_MAX;
 use crate::engine::session::Engine;
@@ -440,11 +441,10 @@ impl Driver {
         let most_ms = if self.engine.snapshot().question.is_some() { URGENT_ANSWER_MS } else { URGENT_MS };
         // What a client commits by hand is wanted whatever comes after it; a look is void once there is a newer one.
         let look = self.engine.hears_somebody();
+        let score = Language::of(&language).has_sentences();
         let order = Order { session: session_key(&self.id), urgent: to_ms - from_ms <= most_ms, look };
         let task = self.tasks.spawn(async move {
             let watch = Stopwatch::start();
-            // The sentences are English. In another language none is scored, and without a score none of them loosens.
-            let score = language == "en";
             let (waited, result) = recogniser.recognise_told(Job { samples, score, language, order }).await;
             let worked = watch.elapsed().saturating_sub(waited);
             metrics::histogram!("voxgate_recognition_seconds").record(worked.as_secs_f64());

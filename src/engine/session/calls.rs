@@ -184,13 +184,15 @@ impl Engine {
         self.event(EventKind::Draft { steps });
     }
 
-    fn ask_about(&mut self, wanted: Wanted, spec: &ToolSpec, screen_only: bool) {
+    fn ask_about(&mut self, wanted: Wanted, spec: &ToolSpec, irreversible: bool) {
         let what = spec.ask.as_ref().map_or_else(|| format!("Run {}?", spec.display), |ask| fill_slots(ask, &wanted.call.arguments));
-        let text = if screen_only {
-            format!("{what} This cannot be undone, so it needs an answer on the screen.")
-        } else {
-            format!("{what} Say yes, go ahead, if you want that, or say no.")
+        let text = match self.language().answers() {
+            _ if irreversible => format!("{what} This cannot be undone, so it needs an answer on the screen."),
+            Some((yes, no)) => format!("{what} Say {yes}, if you want that, or say {no}."),
+            None => format!("{what} I understand no spoken answer in this language. It can only be answered in the chat or on the screen."),
         };
+        // Where no answer is understood by voice, none is waited for: it is said once where to answer, and speech goes on meaning itself.
+        let screen_only = irreversible || self.language().answers().is_none();
         let request = QuestionId(format!("req_{:06}", self.fresh()));
         let effect = spec.effect;
         self.event(EventKind::ApprovalRequested(PendingApproval {

@@ -26,9 +26,10 @@ use std::sync::Arc;
 use super::authority::By;
 use super::event::{Event, EventKind, ModeEvent, Question, VoiceState};
 use super::gate::{Gate, Policy};
-use super::grammar::{Scored, phrase_table};
+use super::grammar::{Scored, phrase_table_of};
 use super::id::{ItemId, Ms, UtteranceId};
 use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
+use super::language::Language;
 use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
 use super::snapshot::Snapshot;
 use super::tool::{ToolOutcome, ToolSpec};
@@ -52,7 +53,7 @@ pub const TAKE_BACK_MS: u64 = 1_500;
 /// What an engine is made with.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Turn taking.
+    /// Turn taking, and the language that is spoken.
     pub ear: EarSettings,
     /// Global level at the start.
     pub autonomy: Autonomy,
@@ -144,7 +145,7 @@ impl Engine {
         let serial = snap.seq;
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
-            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table().into(), snap,
+            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table_of(config.ear.language).into(), snap,
             out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, serial, titles: Vec::new(), ended: false, config,
         }
     }
@@ -271,6 +272,9 @@ impl Engine {
     fn item(&mut self) -> ItemId { ItemId(format!("item_{:06}", self.fresh())) }
 
     fn policy(&self) -> Policy { Policy { autonomy: self.autonomy, ask: self.snap.ask } }
+
+    /// The language that is spoken.
+    fn language(&self) -> Language { self.config.ear.language }
 
     fn question(&self) -> Option<&Question> { self.snap.question.as_ref() }
 
