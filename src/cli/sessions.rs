@@ -155,6 +155,8 @@ fn line_of<'a>(event: &'a Event, names: &mut HashMap<&'a str, &'a str>) -> Optio
         },
         EventKind::Presented(plan) => format!("plan {} presented: {} ({} steps)", plan.version, plan.title, plan.steps.len()),
         EventKind::PlanDecided { version, status, by, comments } => format!("plan {version} {} (by {}) {comments}", status.word(), by.surface.word()),
+        EventKind::Comment(c) => format!("comment {} on plan {} ({}): {}", c.id, c.version, c.state.word(), c.text),
+        EventKind::Continued { version, by } => format!("plan {version} continued (by {})", by.surface.word()),
         EventKind::Question(q) if q.outcome.is_empty() => format!("question ({}): {}", q.state.word(), q.text),
         EventKind::Question(q) => format!("question {}: {}", q.outcome, q.text),
         EventKind::ToolStart { call, display, .. } => {

@@ -9,7 +9,7 @@ fn call(id: &str) -> Item { Item::Call { id: id.into(), tool: "notes__add".into(
 fn result(id: &str) -> Item { Item::Result { id: id.into(), tool: "notes__add".into(), output: json!({"success": true, "of": id}) } }
 
 fn step(items: Vec<Item>, plan_mode: bool) -> StepRequest {
-    StepRequest { turn: Default::default(), step: 0, items, tools: Vec::new(), plan_mode, draft: Vec::new(), instructions: String::new() }
+    StepRequest { turn: Default::default(), step: 0, items, tools: Vec::new(), plan_mode, draft: Vec::new(), approved: None, instructions: String::new() }
 }
 
 fn sent(items: Vec<Item>) -> Vec<Value> { request("m", &step(items, false))["messages"].as_array().expect("messages")[1..].to_vec() }

@@ -18,6 +18,8 @@ pub enum Surface {
     Client,
     /// The gateway itself (restart, expiry, configuration).
     Gateway,
+    /// The agent, by a tool that says how its own work stands. It decides nothing.
+    Agent,
 }
 
 impl Surface {
@@ -25,13 +27,13 @@ impl Surface {
     pub fn word(self) -> &'static str {
         match self {
             Surface::Chat => "chat", Surface::Rest => "rest", Surface::Screen => "screen", Surface::Voice => "voice",
-            Surface::Client => "client", Surface::Gateway => "gateway",
+            Surface::Client => "client", Surface::Gateway => "gateway", Surface::Agent => "agent",
         }
     }
 
     /// The surface a word names.
     pub fn from_word(word: &str) -> Option<Surface> {
-        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway]
+        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway, Surface::Agent]
             .into_iter().find(|s| s.word() == word)
     }
 }
@@ -51,8 +53,13 @@ impl By {
     /// The gateway itself.
     pub fn gateway() -> Self { Self { surface: Surface::Gateway, utterance: None, words: String::new() } }
 
-    /// `user` for every surface a person decides on, `gateway` for the gateway's own doing.
-    pub fn actor(&self) -> &'static str { if self.surface == Surface::Gateway { "gateway" } else { "user" } }
+    /// The agent, for what it says of its own work.
+    pub fn agent() -> Self { Self { surface: Surface::Agent, utterance: None, words: String::new() } }
+
+    /// `user` for every surface a person decides on, `gateway` for the gateway's own doing, `agent` for the agent's.
+    pub fn actor(&self) -> &'static str {
+        match self.surface { Surface::Gateway => "gateway", Surface::Agent => "agent", _ => "user" }
+    }
 
     /// True for surfaces where the person sees the thing they decide on.
     pub fn has_screen(&self) -> bool { matches!(self.surface, Surface::Chat | Surface::Rest | Surface::Screen) }
@@ -90,6 +97,29 @@ pub enum Decide {
     /// Take a dismissed newest version back into review.
     BackToReview {
         /// Which one.
+        version: Option<u32>,
+    },
+    /// Write, change or take away a comment on the plan. It is kept at once and sent when changes are requested.
+    Comment {
+        /// The comment that is changed; `None` writes a new one.
+        id: Option<u32>,
+        /// The version it is about; `None` means the one that waits.
+        version: Option<u32>,
+        /// The step it is about, from 1.
+        step: Option<u32>,
+        /// Words of the plan it is about; may be empty.
+        quote: String,
+        /// The comment; empty takes it away.
+        text: String,
+    },
+    /// Hand an approved plan to the agent again, to go on with.
+    Continue {
+        /// Which one; `None` means the one that is approved.
+        version: Option<u32>,
+    },
+    /// An approved plan is over, whatever the agent says of it.
+    MarkDone {
+        /// Which one; `None` means the one that is approved.
         version: Option<u32>,
     },
     /// Answer a tool's question.

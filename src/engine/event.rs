@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::authority::By;
+use super::comment::Comment;
 use super::id::{CallId, ItemId, QuestionId, SpeechId, UtteranceId};
 use super::mode::{AskPolicy, Posture};
 use super::plan::{PlanStatus, PlanVersion, Step};
@@ -219,8 +220,17 @@ pub enum EventKind {
         status: PlanStatus,
         /// Who.
         by: By,
-        /// Comments, when changes were requested.
+        /// Comments, when changes were requested; what was done, when it was completed.
         comments: String,
+    },
+    /// A comment on a plan was written, changed, sent, carried over or taken away (the whole comment as it is now).
+    Comment(Comment),
+    /// An approved version was handed to the agent again.
+    Continued {
+        /// Which.
+        version: u32,
+        /// Who.
+        by: By,
     },
     /// A question was asked or changed its state (the whole question as it is now).
     Question(Question),

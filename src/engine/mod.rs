@@ -4,7 +4,9 @@
 
 pub mod apart;
 pub mod authority;
+pub mod comment;
 pub mod conversation;
+pub mod diff;
 pub mod event;
 pub mod gate;
 pub mod grammar;
@@ -20,6 +22,7 @@ pub mod segment;
 pub mod session;
 pub mod sentence;
 pub mod snapshot;
+pub mod stage;
 pub mod todo;
 pub mod tool;
 pub mod turn;

@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::authority::{By, Surface};
+use super::comment::{COMMENTS_MAX, Comment, CommentState};
 use super::conversation::{GatewayNote, ITEMS_MAX, Item};
 use super::event::{Event, EventKind, PendingApproval, Question, Role, VoiceState};
 use super::id::{CallId, ItemId};
 use super::mode::{AskPolicy, Posture, Stamp};
-use super::plan::{PlanStatus, PlanVersion, Step, VERSIONS_MAX};
+use super::plan::{Decided, PlanStatus, PlanVersion, Step, VERSIONS_MAX};
 use super::todo::TodoItem;
 
 /// Transcript lines kept in a snapshot; older ones stay in the log.
@@ -89,6 +90,10 @@ pub struct Snapshot {
     pub plans: Vec<PlanVersion>,
     /// How many were ever presented.
     pub plan_count: u32,
+    /// Comments on plans, oldest first, without those that were taken away.
+    pub comments: Vec<Comment>,
+    /// How many comments were ever written.
+    pub comment_count: u32,
     /// The draft so far.
     pub draft: Vec<Step>,
     /// The open question, if any.
@@ -127,10 +132,16 @@ impl Snapshot {
             EventKind::Draft { steps } => self.draft = steps.clone(),
             EventKind::Presented(version) => {
                 self.plan_count = self.plan_count.max(version.version);
-                self.plans.push(version.clone());
+                self.plans.push(PlanVersion { presented_ms: event.at_ms, ..version.clone() });
                 drop_oldest(&mut self.plans, VERSIONS_MAX);
             }
-            EventKind::PlanDecided { version, status, comments, .. } => self.apply_decision(*version, *status, comments),
+            EventKind::PlanDecided { version, status, comments, by } => self.apply_decision(*version, *status, comments, Decided { by: by.clone(), at_ms: event.at_ms }),
+            EventKind::Comment(comment) => self.apply_comment(comment),
+            EventKind::Continued { version, .. } => {
+                if let Some(plan) = self.version(*version).cloned() {
+                    self.push_item(Item::Gateway(GatewayNote::Continue { version: *version, title: plan.title, steps: plan.steps }));
+                }
+            }
             EventKind::Question(question) => self.question = question.state.is_open().then(|| question.clone()),
             EventKind::ApprovalRequested(pending) => self.approvals.push(pending.clone()),
             EventKind::ApprovalResolved { request, .. } => self.approvals.retain(|a| &a.request != request),
@@ -157,6 +168,14 @@ impl Snapshot {
 
     /// The newest version.
     pub fn newest(&self) -> Option<&PlanVersion> { self.plans.last() }
+
+    /// The version that is being carried out: approved, neither completed nor set aside.
+    pub fn approved(&self) -> Option<&PlanVersion> { self.plans.iter().rev().find(|p| p.status == PlanStatus::Approved) }
+
+    /// Comments on this version that were not sent yet.
+    pub fn open_comments(&self, version: u32) -> Vec<Comment> {
+        self.comments.iter().filter(|c| c.version == version && c.state == CommentState::Open).cloned().collect()
+    }
 
     /// A version by number.
     pub fn version(&self, version: u32) -> Option<&PlanVersion> { self.plans.iter().find(|p| p.version == version) }
@@ -207,9 +226,28 @@ impl Snapshot {
         }
     }
 
-    fn apply_decision(&mut self, version: u32, status: PlanStatus, comments: &str) {
+    fn apply_comment(&mut self, comment: &Comment) {
+        self.comment_count = self.comment_count.max(comment.id);
+        let at = self.comments.iter().position(|c| c.id == comment.id);
+        match (at, comment.state) {
+            (Some(at), CommentState::Removed) => drop(self.comments.remove(at)),
+            (Some(at), _) => self.comments[at] = comment.clone(),
+            (None, CommentState::Removed) => {}
+            (None, _) => self.comments.push(comment.clone()),
+        }
+        if self.comments.len() > COMMENTS_MAX {
+            let oldest = self.comments.iter().position(|c| c.state != CommentState::Open).unwrap_or(0);
+            self.comments.remove(oldest);
+        }
+    }
+
+    fn apply_decision(&mut self, version: u32, status: PlanStatus, comments: &str, decided: Decided) {
         let Some(plan) = self.plans.iter_mut().find(|p| p.version == version) else { return };
         plan.status = status;
+        plan.decided = Some(decided);
+        if status == PlanStatus::Completed {
+            plan.done = comments.to_string();
+        }
         let (title, steps) = (plan.title.clone(), plan.steps.clone());
         match status {
             PlanStatus::Approved => self.push_item(Item::Gateway(GatewayNote::Approved { version, title, steps })),

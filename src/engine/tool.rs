@@ -82,6 +82,23 @@ pub struct ToolSpec {
     pub display: String,
 }
 
+/// The tool that presents a plan.
+pub const SUBMIT: &str = "plan__submit";
+/// The tool that says a plan was carried out.
+pub const COMPLETE: &str = "plan__complete";
+
+/// The one list of what an agent is told of, for every surface: in plan mode what plan mode lets run, and the tool that presents
+/// a plan only then; the tool that completes one only while one is being carried out; nothing that is switched off. Hiding is a
+/// courtesy to the model; the gate is what refuses.
+pub fn listed(specs: &[ToolSpec], plan_mode: bool, carrying_out: bool) -> Vec<ToolSpec> {
+    let shown = |t: &&ToolSpec| match t.name.as_str() {
+        SUBMIT => plan_mode,
+        COMPLETE => carrying_out,
+        _ => !plan_mode || t.effect.is_plan_safe() && !t.irreversible && !t.needs_person,
+    };
+    specs.iter().filter(shown).filter(|t| t.tier != Some(Tier::Deny)).cloned().collect()
+}
+
 /// A call somebody wants made. It runs only with a [`super::gate::Permit`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
@@ -164,6 +181,8 @@ impl ToolOutcome {
 pub enum SessionDeed {
     /// `plan__submit` with its raw arguments.
     SubmitPlan(Value),
+    /// `plan__complete` with its raw arguments.
+    CompletePlan(Value),
     /// `todo__write` with its raw arguments.
     WriteTodo(Value),
 }

@@ -44,7 +44,7 @@ impl Talk {
         let plan_mode = self.gate.stamp().posture == Posture::Plan;
         self.commander.respond(&StepRequest {
             turn: Default::default(), step: 0, items: self.items.clone(), tools: self.catalogue.offered(plan_mode), plan_mode,
-            draft: self.draft.clone(), instructions: String::new(),
+            draft: self.draft.clone(), approved: None, instructions: String::new(),
         })
     }
 

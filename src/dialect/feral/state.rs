@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{Head, by_object, role_word, seconds};
+use crate::engine::comment::Comment;
+use crate::engine::diff::{Change, Difference};
 use crate::engine::event::{PendingApproval, Question};
 use crate::engine::mode::{MODES, shown_mode};
 use crate::engine::plan::{PlanVersion, Step};
@@ -29,12 +31,36 @@ pub fn plan_mode_object(state: &Snapshot, session_id: &str) -> Value {
     })
 }
 
-/// One version as `plan_review` and `latest_plan` show it. `submitted_at` is known only on the frame that presents it.
+/// One version as `plan_review` and `latest_plan` show it. Times are in Unix seconds; `decided` says who brought it to where it
+/// stands, on which surface and with what words, and is null before anybody has.
 pub fn plan_object(plan: &PlanVersion) -> Value {
     json!({
         "version": plan.version, "hash": plan.hash, "title": plan.title, "summary": plan.summary, "steps": steps_object(&plan.steps),
-        "open_questions": plan.open_questions, "risks": plan.risks, "submitted_at": null, "status": plan.status.word(), "approve": "approve",
+        "open_questions": plan.open_questions, "risks": plan.risks, "submitted_at": if plan.presented_ms == 0 { Value::Null } else { seconds(plan.presented_ms) },
+        "status": plan.status.word(), "approve": "approve",
+        "decided": plan.decided.as_ref().map(|d| json!({"by": by_object(&d.by), "at": seconds(d.at_ms)})),
+        "completion": if plan.done.is_empty() { Value::Null } else { plan.done.as_str().into() },
     })
+}
+
+/// One comment.
+pub fn comment_object(comment: &Comment) -> Value {
+    json!({
+        "id": comment.id, "version": comment.version, "step": comment.step, "quote": comment.quote, "text": comment.text, "state": comment.state.word(),
+        "by": by_object(&comment.by),
+    })
+}
+
+/// What changed from one version to another: `steps` holds `{change, from?, to?}` with step numbers from 1, in the order of the
+/// newer version.
+pub fn difference_object(difference: &Difference) -> Value {
+    let steps: Value = difference.steps.iter().map(|change| match change {
+        Change::Same(a, b) => json!({"change": "same", "from": a, "to": b}),
+        Change::Other(a, b) => json!({"change": "changed", "from": a, "to": b}),
+        Change::Gone(a) => json!({"change": "removed", "from": a}),
+        Change::New(b) => json!({"change": "added", "to": b}),
+    }).collect();
+    json!({"from": difference.from, "to": difference.to, "summary_changed": difference.summary, "remarks_changed": difference.remarks, "steps": steps})
 }
 
 /// Steps, counted from 1. `call` is the refused call that an approval makes again, shown so that nobody approves it unseen.
@@ -104,6 +130,7 @@ pub fn snapshot_frame(state: &Snapshot, session_id: &str, msg_id: &str, resumed:
         ("started_ms", state.started_ms.into()),
         ("last_ms", state.last_ms.into()),
         ("plans", state.plans.iter().map(plan_object).collect()),
+        ("comments", state.comments.iter().map(comment_object).collect()),
         ("draft", steps_object(&state.draft)),
         ("question", state.question.as_ref().map_or(Value::Null, question_object)),
         ("approvals", state.approvals.iter().map(|a| approval_object(a, session_id)).collect()),

@@ -25,7 +25,7 @@ fn version(n: u32) -> PlanVersion {
     PlanVersion {
         version: n, title: "Shop".into(), summary: "Shop. For eggs.".into(),
         steps: vec![Step { title: "Add buy eggs".into(), kept: Some(kept), ..Step::default() }],
-        open_questions: vec![], risks: vec![], hash: "00ff00ff00ff00ff".into(), status: PlanStatus::Waiting,
+        open_questions: vec![], risks: vec![], hash: "00ff00ff00ff00ff".into(), status: PlanStatus::Waiting, ..PlanVersion::default()
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) fn word(kind: &EventKind) -> &'static str {
         EventKind::Draft { .. } => "draft",
         EventKind::Presented(_) => "presented",
         EventKind::PlanDecided { .. } => "plan_decided",
+        EventKind::Comment(_) => "comment",
+        EventKind::Continued { .. } => "plan_continued",
         EventKind::Question(_) => "question",
         EventKind::ApprovalRequested(_) => "approval_requested",
         EventKind::ApprovalResolved { .. } => "approval_resolved",
@@ -39,6 +41,8 @@ pub(super) fn write(kind: &EventKind, map: &mut Map<String, Value>) {
         EventKind::Presented(plan) => return version_out(plan, map),
         EventKind::Question(question) => return question_out(question, map),
         EventKind::ApprovalRequested(pending) => return pending_out(pending, map),
+        EventKind::Comment(comment) => return comment_out(comment, map),
+        EventKind::Continued { version, by } => json!({"version": version, "by": by_out(by)}),
         EventKind::Started { how } => json!({"how": how}),
         EventKind::Mode(m) => json!({
             "posture": m.posture.word(), "ask": m.ask.word(), "epoch": m.epoch, "draining": m.draining, "restored": m.restored,
@@ -90,6 +94,8 @@ pub(super) fn read(word: &str, map: &Map<String, Value>, folded: &mut Option<Fol
             by: by_in(&f.object("by")?)?,
             comments: f.text("comments")?,
         },
+        "comment" => EventKind::Comment(comment_in(&f)?),
+        "plan_continued" => EventKind::Continued { version: f.small("version")?, by: by_in(&f.object("by")?)? },
         "question" => EventKind::Question(question_in(&f)?),
         "approval_requested" => EventKind::ApprovalRequested(pending_in(&f)?),
         "approval_resolved" => EventKind::ApprovalResolved {

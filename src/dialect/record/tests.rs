@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::authority::{By, Surface};
+use crate::engine::comment::{Comment, CommentState};
 use crate::engine::event::*;
 use crate::engine::id::*;
 use crate::engine::mode::{AskPolicy, Posture};
@@ -27,7 +28,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn any_by() -> impl Strategy<Value = By> {
-    let surface = prop::sample::select(vec![Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway]);
+    let surface = prop::sample::select(vec![Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway, Surface::Agent]);
     (surface, option::of(any::<u64>()), any::<String>())
         .prop_map(|(surface, u, words)| By { surface, utterance: u.map(UtteranceId), words })
 }
@@ -40,12 +41,19 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn any_status() -> impl Strategy<Value = PlanStatus> {
     use PlanStatus::*;
-    prop::sample::select(vec![Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed])
+    prop::sample::select(vec![Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed, Closed])
 }
 
 fn any_version() -> impl Strategy<Value = PlanVersion> {
     (any::<u32>(), any::<String>(), any::<String>(), vec(any_step(), 0..4), vec(any::<String>(), 0..3), vec(any::<String>(), 0..3), "[0-9a-f]{16}", any_status())
-        .prop_map(|(version, title, summary, steps, open_questions, risks, hash, status)| PlanVersion { version, title, summary, steps, open_questions, risks, hash, status })
+        .prop_map(|(version, title, summary, steps, open_questions, risks, hash, status)| PlanVersion { version, title, summary, steps, open_questions, risks, hash, status, ..PlanVersion::default() })
+}
+
+fn any_comment() -> impl Strategy<Value = Comment> {
+    use CommentState::*;
+    let state = prop::sample::select(vec![Open, Sent, Outdated, Removed]);
+    (any::<u32>(), any::<u32>(), option::of(any::<u32>()), any::<String>(), any::<String>(), state, any_by())
+        .prop_map(|(id, version, step, quote, text, state, by)| Comment { id, version, step, quote, text, state, by })
 }
 
 fn any_question() -> impl Strategy<Value = Question> {
@@ -99,6 +107,8 @@ pub fn any_kind() -> impl Strategy<Value = EventKind> {
         vec(any_step(), 0..4).prop_map(|steps| EventKind::Draft { steps }),
         any_version().prop_map(EventKind::Presented),
         (any::<u32>(), any_status(), any_by(), any::<String>()).prop_map(|(version, status, by, comments)| EventKind::PlanDecided { version, status, by, comments }),
+        any_comment().prop_map(EventKind::Comment),
+        (any::<u32>(), any_by()).prop_map(|(version, by)| EventKind::Continued { version, by }),
         any_question().prop_map(EventKind::Question),
         any_pending().prop_map(EventKind::ApprovalRequested),
         (any::<String>(), any::<String>(), prop::sample::select(vec!["approved", "denied", "expired", "withdrawn"]), any_by())

@@ -352,6 +352,7 @@ impl Engine {
         let Some(wanted) = self.lane.running.take() else { return };
         let outcome = match &outcome.session {
             Some(SessionDeed::SubmitPlan(arguments)) => self.submit_plan(arguments),
+            Some(SessionDeed::CompletePlan(arguments)) => self.complete_plan(arguments),
             Some(SessionDeed::WriteTodo(arguments)) => self.write_todo(arguments),
             None => outcome,
         };
@@ -394,7 +395,7 @@ impl Engine {
         let mut proposal = match Proposal::parse(arguments) {
             Ok(proposal) => proposal,
             Err(bad) => {
-                let mut outcome = ToolOutcome::failed("missing_required_field", bad.message);
+                let mut outcome = ToolOutcome::failed(bad.code, bad.message);
                 outcome.output["field"] = json!(bad.field);
                 outcome.output["status_code"] = json!(400);
                 outcome.output["data"] = Value::Null;
@@ -415,25 +416,31 @@ impl Engine {
         }
         let version = PlanVersion {
             version: self.snap.plan_count + 1, title: proposal.title(), summary: proposal.summary, steps: proposal.steps, open_questions: proposal.open_questions,
-            risks: proposal.risks, hash, status: PlanStatus::Waiting,
+            risks: proposal.risks, hash, status: PlanStatus::Waiting, ..PlanVersion::default()
         };
+        let before = self.snap.newest().cloned();
         self.event(EventKind::Presented(version.clone()));
+        self.carry_comments(&version);
         if !self.snap.draft.is_empty() {
             self.event(EventKind::Draft { steps: Vec::new() });
         }
         self.turn_presented();
         self.read_out(&version, None);
+        if let Some(before) = before {
+            self.say_changed(&before, &version);
+        }
         self.presented_outcome(&version)
     }
 
     /// The same text again: what waits goes on waiting, what was set aside comes back, what was approved must change.
     fn submit_same(&mut self, same: &PlanVersion) -> ToolOutcome {
         match same.status {
-            PlanStatus::Approved | PlanStatus::Completed => return ToolOutcome::failed("plan_unchanged", "This plan was approved already; a new one must differ."),
+            PlanStatus::Approved | PlanStatus::Completed | PlanStatus::Closed => return ToolOutcome::failed("plan_unchanged", "This plan was approved already; a new one must differ."),
             PlanStatus::Waiting => {}
             _ => {
                 self.plan_decided(same.version, PlanStatus::Waiting, &By::gateway(), "");
-                self.read_out(same, None);
+                // It was read once; a person who wants to hear it again says so.
+                self.say_plain(format!("Plan {} is back for review.", super::super::grammar::number_word(same.version)));
             }
         }
         self.turn_presented();

@@ -151,7 +151,7 @@ impl Engine {
     fn say_wrong_version(&mut self, version: u32) {
         let text = match self.snap.waiting().map(|p| p.version) {
             Some(waiting) => format!("Plan {} is not the one that waits. The newest is plan {}.", number_word(version), number_word(waiting)),
-            None if self.snap.version(version).is_some_and(|p| p.status == PlanStatus::Approved) => format!("Plan {} was approved already.", number_word(version)),
+            None if self.snap.version(version).is_some_and(|p| p.decided.is_some()) => self.decided_sentence(version),
             None => "No plan waits for a decision.".to_string(),
         };
         self.say_plain(text);
@@ -232,6 +232,9 @@ impl Engine {
             Decide::RequestChanges { version, comments } => self.request_changes(version, &comments, &by, ticket),
             Decide::Dismiss { version } => self.dismiss(version, &by, ticket),
             Decide::BackToReview { version } => self.back_to_review(version, &by, ticket),
+            Decide::Comment { id, version, step, quote, text } => self.comment(super::review::Written { id, version, step, quote, text }, &by, ticket),
+            Decide::Continue { version } => self.go_on_with(version, &by, ticket),
+            Decide::MarkDone { version } => self.mark_done(version, &by, ticket),
             Decide::AnswerTool { request, approve } => {
                 let done = self.resolve_request(&request, if approve { "approved" } else { "denied" }, &by);
                 let (code, message) = if done { ("ok", "Answered.") } else { ("no_such_request", "Nothing waits under this request; it was answered or has expired.") };
@@ -301,12 +304,18 @@ impl Engine {
         };
         match self.snap.version(version).map(|p| (p.status, p.hash.clone())) {
             None => return self.reply(ticket, false, "no_such_version", format!("There is no plan {version}.")),
-            Some((PlanStatus::Approved | PlanStatus::Completed, _)) => return self.reply(ticket, true, "already", format!("Plan {version} was approved already.")),
+            Some((PlanStatus::Approved | PlanStatus::Completed | PlanStatus::Closed, _)) => return self.say_already(version, ticket),
             Some((PlanStatus::Waiting, real)) if hash.is_some_and(|h| h != real) => return self.reply(ticket, false, "plan_changed", "The plan is not the one you saw; read it again."),
             Some((PlanStatus::Waiting, _)) => {}
-            Some(_) => return self.reply(ticket, false, "not_waiting", format!("Plan {version} does not wait for a decision.")),
+            Some(_) => {
+                let message = format!("{} Take it back to review before it can be approved.", self.decided_sentence(version));
+                return self.reply(ticket, false, "not_waiting", message);
+            }
         }
         self.close_plan_question(by);
+        // One plan is carried out at a time: the newer takes the place of the older.
+        let older: Vec<u32> = self.snap.plans.iter().filter(|p| p.status == PlanStatus::Approved).map(|p| p.version).collect();
+        older.into_iter().for_each(|n| self.plan_decided(n, PlanStatus::Superseded, by, ""));
         self.plan_decided(version, PlanStatus::Approved, by, "");
         if self.snap.in_plan() {
             self.loosen(by, Some(true), AfterLoosening::Approved(version));
@@ -324,7 +333,8 @@ impl Engine {
         }
     }
 
-    fn one_presented(&self) -> bool { self.snap.plans.iter().filter(|p| p.status == PlanStatus::Waiting).count() == 1 && self.snap.plans.iter().rev().take_while(|p| !matches!(p.status, PlanStatus::Approved)).filter(|p| p.status != PlanStatus::Waiting).all(|p| matches!(p.status, PlanStatus::SetAside | PlanStatus::Dismissed | PlanStatus::Completed)) }
+    /// Exactly one version was presented since the last decision, and it waits.
+    fn one_presented(&self) -> bool { self.snap.plans.iter().filter(|p| p.status == PlanStatus::Waiting).count() == 1 && self.snap.plans.iter().rev().take_while(|p| !matches!(p.status, PlanStatus::Approved)).filter(|p| p.status != PlanStatus::Waiting).all(|p| matches!(p.status, PlanStatus::SetAside | PlanStatus::Dismissed | PlanStatus::Completed | PlanStatus::Closed)) }
 
     /// Log first, then the gate: the driver turns it once the event is written.
     fn loosen(&mut self, by: &By, approved: Option<bool>, after: AfterLoosening) {
@@ -372,49 +382,8 @@ impl Engine {
         self.enter_plan("speech went on right after plan mode was left", &By::gateway());
     }
 
-    fn request_changes(&mut self, version: Option<u32>, comments: &str, by: &By, ticket: Option<Ticket>) {
-        let Some(version) = self.reviewed(version, ticket) else { return };
-        self.close_plan_question(by);
-        self.plan_decided(version, PlanStatus::ChangesRequested, by, comments);
-        self.reply(ticket, true, "ok", "Sent back for changes.");
-        self.say_plain(if comments.is_empty() { "All right, the planning goes on." } else { "All right, I pass that on." });
-        self.queue_turn(None);
-    }
-
-    fn dismiss(&mut self, version: Option<u32>, by: &By, ticket: Option<Ticket>) {
-        let Some(version) = self.reviewed(version, ticket) else { return };
-        self.close_plan_question(by);
-        self.plan_decided(version, PlanStatus::Dismissed, by, "");
-        self.reply(ticket, true, "ok", "Set aside.");
-        self.say_plain(format!("Plan {} is set aside. Plan mode stays on.", number_word(version)));
-    }
-
-    fn back_to_review(&mut self, version: Option<u32>, by: &By, ticket: Option<Ticket>) {
-        let newest = self.snap.newest().map(|p| (p.version, p.status));
-        match newest {
-            Some((n, PlanStatus::Dismissed | PlanStatus::SetAside | PlanStatus::ChangesRequested)) if version.is_none_or(|v| v == n) => {
-                self.enter_plan("a plan went back to review", by);
-                self.plan_decided(n, PlanStatus::Waiting, by, "");
-                self.reply(ticket, true, "ok", "Back in review.");
-            }
-            _ => self.reply(ticket, false, "not_waiting", "Only the newest plan can go back to review, and only when it was set aside."),
-        }
-    }
-
-    fn reviewed(&mut self, version: Option<u32>, ticket: Option<Ticket>) -> Option<u32> {
-        let waiting = self.snap.waiting().map(|p| p.version);
-        match (version, waiting) {
-            (None, Some(n)) => return Some(n),
-            (Some(v), Some(n)) if v == n => return Some(n),
-            (Some(v), _) if self.snap.version(v).is_some() => self.reply(ticket, true, "already", format!("Plan {v} does not wait any more.")),
-            (Some(v), _) => self.reply(ticket, false, "no_such_version", format!("There is no plan {v}.")),
-            (None, None) => self.reply(ticket, false, "no_such_version", "No plan waits for a decision."),
-        }
-        None
-    }
-
     /// Withdraws an open question about approving or leaving. Answers true when there was one.
-    fn close_plan_question(&mut self, by: &By) -> bool {
+    pub(super) fn close_plan_question(&mut self, by: &By) -> bool {
         let open = self.question().is_some_and(|q| q.kind != QuestionKind::Tool && q.state.is_open());
         if open {
             self.end_question("withdrawn", by);

@@ -1,6 +1,6 @@
 //! The engine: one conversation's decisions. Inputs change it, outputs are drained; it waits for nothing.
 //!
-//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `calls` takes tool calls to the gate,
+//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `review` keeps a plan's life, `calls` takes tool calls to the gate,
 //! `speak` says things one after the other, `turns` runs the agent. This file owns the state and the way in and out.
 
 mod calls;
@@ -9,6 +9,7 @@ mod floor;
 mod echo;
 mod hear;
 mod join;
+mod review;
 mod speak;
 mod turns;
 #[cfg(test)]
@@ -103,6 +104,7 @@ pub struct Engine {
     unannounced: bool,
     loosening: bool,
     after_loosening: Option<decide::AfterLoosening>,
+    delivering: Option<review::Delivery>,
     serial: u64,
     /// Names of what the tools work on, for ordinary speech that nearly says one.
     titles: Vec<String>,
@@ -145,7 +147,7 @@ impl Engine {
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
             turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table().into(), snap,
-            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, serial, titles: Vec::new(), ended: false, config,
+            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, serial, titles: Vec::new(), ended: false, config,
         }
     }
 

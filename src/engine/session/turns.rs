@@ -9,7 +9,7 @@ use super::super::grammar::{Meaning, meaning_of};
 use super::super::id::{CallId, ItemId, TurnId};
 use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
 use super::super::mode::{Posture, Stamp};
-use super::super::tool::{ToolOutcome, ToolSpec};
+use super::super::tool::{ToolOutcome, ToolSpec, listed};
 use super::Engine;
 
 /// Responses of one turn at most; a model that calls tools for ever is stopped here.
@@ -151,24 +151,20 @@ impl Engine {
         let stamp = self.snap.stamp;
         let instructions = [self.config.instructions.as_str(), self.instructions.as_str()].iter().filter(|t| !t.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
         let (plan_mode, tools, items) = (self.snap.in_plan(), self.listed_tools(), self.history());
-        let draft = self.snap.draft.clone();
+        let (draft, approved) = (self.snap.draft.clone(), self.snap.approved().cloned());
         let Some(turn) = &mut self.turns.active else { return };
         turn.stamp = stamp;
         turn.called = false;
         turn.responding = true;
-        let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, instructions };
+        let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, approved, instructions };
         if turn.step == 0 {
             request.items.extend(turn.note.clone().map(Item::Gateway));
         }
         self.act(Action::Step(Box::new(request)));
     }
 
-    /// The tools an agent is told of: in plan mode only what plan mode lets run; `plan__submit` only then.
-    fn listed_tools(&self) -> Vec<ToolSpec> {
-        let plan = self.snap.in_plan();
-        let listed = |t: &&ToolSpec| if plan { t.effect.is_plan_safe() && !t.irreversible && !t.needs_person } else { t.name != "plan__submit" };
-        self.config.tools.iter().filter(listed).cloned().collect()
-    }
+    /// The tools an agent is told of.
+    fn listed_tools(&self) -> Vec<ToolSpec> { listed(&self.config.tools, self.snap.in_plan(), self.snap.approved().is_some()) }
 
     /// The history, with a passing answer for calls that still wait for a person: no model may see a call without a result.
     fn history(&self) -> Vec<Item> {
@@ -208,6 +204,9 @@ impl Engine {
         let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && t.responding) else { return };
         active.responding = false;
         active.failed |= failed.is_some();
+        if self.delivers_changes() {
+            self.changes_delivered(failed.is_none());
+        }
         self.say_end(turn);
         if let Some(message) = failed {
             self.notice("agent_failed", message.clone());
