@@ -2,6 +2,7 @@
 //! engine's own spoken grammar can make one. Provider events, tool results and model text are other types.
 
 use super::id::{QuestionId, UtteranceId};
+use super::mode::Mode;
 
 /// Where a decision came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +83,17 @@ pub enum Decide {
         /// Hash of the text the person saw; must match when given.
         hash: Option<String>,
     },
+    /// Approve a version and carry it out in a mode (two decisions by one hand).
+    ApproveIn {
+        /// Which one; `None` is right only when exactly one waits.
+        version: Option<u32>,
+        /// Hash of the text the person saw; must match when given.
+        hash: Option<String>,
+        /// Default, bypass or autonomous.
+        mode: Mode,
+    },
+    /// Choose a mode of the list.
+    Mode(Mode),
     /// Send the plan back with comments.
     RequestChanges {
         /// Which one; `None` means the one that waits.

@@ -406,7 +406,7 @@ impl Driver {
             Action::Step(request) => self.step(*request),
             Action::CancelStep(turn) => self.cancel_step(turn),
             Action::Run(permit, call) => self.run_call(permit, call),
-            Action::Loosen => self.loosen(),
+            Action::Loosen(to) => self.loosen(to),
             Action::BeginSpeech { speech, item, turn, earcon } => self.mouth.begin(speech, item, turn, earcon),
             Action::Say { speech, segment, text } => {
                 self.mouth.say(SayJob { speech, segment, text });
@@ -537,9 +537,9 @@ impl Driver {
     }
 
     /// The event before this says that the mode is loosened. Only if it is in the log does the gate turn.
-    fn loosen(&mut self) {
+    fn loosen(&mut self, to: Posture) {
         if self.written {
-            self.engine.gate().flip(Posture::Default);
+            self.engine.gate().flip(to);
             self.pending.push_back(Input::Loosened);
         } else {
             self.pending.push_back(Input::LogFailed);

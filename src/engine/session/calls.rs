@@ -11,7 +11,8 @@ use super::super::event::{EventKind, PendingApproval, Question, QuestionKind, Qu
 use super::super::gate::{Approval, Refusal, Verdict};
 use super::super::id::{CallId, Ms, QuestionId, TurnId};
 use super::super::input::{Action, Count};
-use super::super::mode::Stamp;
+use super::super::facts::facts_of;
+use super::super::mode::{AskPolicy, Stamp};
 use super::super::plan::{KeptCall, PlanStatus, PlanVersion, Proposal, Step};
 use super::super::todo;
 use super::super::tool::{SessionDeed, ToolCall, ToolOutcome, ToolSpec, fill_slots};
@@ -24,10 +25,19 @@ const LANE_MAX: usize = 32;
 /// Calls that wait for a screen at most; the oldest expires.
 const PARKED_MAX: usize = 16;
 
+/// What was in force when the response that wants a call began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub turn: TurnId,
+    pub stamp: Stamp,
+    pub ask: AskPolicy,
+}
+
 #[derive(Debug)]
 struct Wanted {
     call: ToolCall,
     turn: TurnId,
+    ask: AskPolicy,
     since: Ms,
     approval: Option<Approval>,
 }
@@ -71,11 +81,11 @@ impl Lane {
 }
 
 impl Engine {
-    pub(super) fn want_call(&mut self, turn: TurnId, id: CallId, tool: String, arguments: Result<Value, ToolOutcome>, stamp: Stamp) {
+    pub(super) fn want_call(&mut self, made: Made, id: CallId, tool: String, arguments: Result<Value, ToolOutcome>) {
         let display = self.spec(&tool).map_or_else(|| tool.clone(), |s| s.display.clone());
         let shown = arguments.as_ref().map_or_else(|_| json!({}), Clone::clone);
         self.event(EventKind::ToolStart { call: id.clone(), tool: tool.clone(), arguments: shown.clone(), display });
-        let wanted = Wanted { call: ToolCall { id, tool, arguments: shown, stamp }, turn, since: self.now, approval: None };
+        let wanted = Wanted { call: ToolCall { id, tool, arguments: shown, stamp: made.stamp }, turn: made.turn, ask: made.ask, since: self.now, approval: None };
         match arguments {
             Err(outcome) => self.answer(wanted, outcome),
             Ok(_) if self.lane.queue.len() >= LANE_MAX => self.answer(wanted, ToolOutcome::failed("queue_full", "Too many calls wait already; it was not run.")),
@@ -111,11 +121,11 @@ impl Engine {
         // After a present nothing but looking is let through in that response.
         let looks_only = self.turn_has_presented();
         let spec = self.spec(&wanted.call.tool).cloned();
-        if looks_only && spec.as_ref().is_none_or(|s| !s.effect.is_plan_safe()) {
+        if looks_only && spec.as_ref().is_none_or(|s| !facts_of(s, &wanted.call.arguments).is_plan_safe()) {
             return self.answer(wanted, ToolOutcome::failed("plan_presented", "A plan was just presented; nothing else is run until a person has decided."));
         }
         wanted.call.stamp = self.stricter_stamp(wanted.call.stamp);
-        match self.gate.judge(&wanted.call, spec.as_ref(), self.policy(), wanted.approval.as_ref()) {
+        match self.gate.judge(&wanted.call, spec.as_ref(), self.policy(wanted.ask), wanted.approval.as_ref()) {
             Verdict::Allow(permit) => {
                 let call = wanted.call.clone();
                 // How long it takes is counted from here, not from the question before it.
@@ -192,7 +202,7 @@ impl Engine {
             format!("{what} Say yes, go ahead, if you want that, or say no.")
         };
         let request = QuestionId(format!("req_{:06}", self.fresh()));
-        let effect = spec.effect;
+        let effect = facts_of(spec, &wanted.call.arguments).effect;
         self.event(EventKind::ApprovalRequested(PendingApproval {
             request: request.clone(), call: wanted.call.id.clone(), tool: wanted.call.tool.clone(), arguments: wanted.call.arguments.clone(), effect,
             reason: what, screen_only, created_ms: self.epoch_ms + self.now,
@@ -359,7 +369,7 @@ impl Engine {
         if outcome.error_code == "plan_mode_blocked" {
             // Refused as it was about to begin: plan mode came in between.
             let spec = self.spec(&wanted.call.tool).cloned();
-            self.count_blocked(spec.as_ref().map_or(super::super::tool::Effect::Unknown, |s| s.effect));
+            self.count_blocked(spec.as_ref().map_or(super::super::tool::Effect::Unknown, |s| facts_of(s, &wanted.call.arguments).effect));
             if let Some(spec) = &spec { self.keep_in_draft(spec, &wanted.call) }
             self.answer(wanted, outcome);
             return self.say_refused(spec.is_some());

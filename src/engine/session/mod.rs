@@ -1,6 +1,6 @@
 //! The engine: one conversation's decisions. Inputs change it, outputs are drained; it waits for nothing.
 //!
-//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `review` keeps a plan's life, `calls` takes tool calls to the gate,
+//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `modes` turns the mode, `review` keeps a plan's life, `calls` takes tool calls to the gate,
 //! `speak` says things one after the other, `turns` runs the agent. This file owns the state and the way in and out.
 
 mod calls;
@@ -9,6 +9,7 @@ mod floor;
 mod echo;
 mod hear;
 mod join;
+mod modes;
 mod review;
 mod speak;
 mod turns;
@@ -28,9 +29,11 @@ use super::authority::By;
 use super::event::{Event, EventKind, ModeEvent, Question, VoiceState};
 use super::gate::{Gate, Policy};
 use super::grammar::{Scored, phrase_table};
+use super::guard::Guard;
 use super::id::{ItemId, Ms, UtteranceId};
 use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
 use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
+use super::rules::Rules;
 use super::snapshot::Snapshot;
 use super::tool::{ToolOutcome, ToolSpec};
 use super::turn::EarSettings;
@@ -65,11 +68,19 @@ pub struct EngineConfig {
     pub instructions: String,
     /// All tools.
     pub tools: Arc<[ToolSpec]>,
+    /// What a new conversation asks, where it does not start in plan mode.
+    pub start_ask: AskPolicy,
+    /// The organisation lets conversations be in bypass and autonomous.
+    pub loose_modes: bool,
+    /// The operator's rules.
+    pub rules: Arc<Rules>,
+    /// What nothing lets through.
+    pub guard: Arc<Guard>,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { ear: EarSettings::default(), autonomy: Autonomy::Hybrid, voice_exit: true, start_in_plan: false, instructions: String::new(), tools: Arc::new([]) }
+        Self { ear: EarSettings::default(), autonomy: Autonomy::Hybrid, voice_exit: true, start_in_plan: false, instructions: String::new(), tools: Arc::new([]), start_ask: AskPolicy::Ask, loose_modes: true, rules: Arc::default(), guard: Arc::default() }
     }
 }
 
@@ -103,7 +114,7 @@ pub struct Engine {
     asked: Asked,
     unannounced: bool,
     loosening: bool,
-    after_loosening: Option<decide::AfterLoosening>,
+    after_loosening: Option<modes::AfterLoosening>,
     delivering: Option<review::Delivery>,
     serial: u64,
     /// Names of what the tools work on, for ordinary speech that nearly says one.
@@ -118,6 +129,8 @@ impl Engine {
         engine.event(EventKind::Started { how: "new" });
         if engine.config.start_in_plan {
             engine.enter_plan("the configuration starts every conversation in plan mode", &By::gateway());
+        } else {
+            engine.start_loose();
         }
         engine
     }
@@ -129,14 +142,17 @@ impl Engine {
         engine.event(EventKind::Started { how: "resumed" });
         engine.void_what_was_open();
         let plan = engine.snap.in_plan() || damaged;
+        let loose = engine.snap.ask != AskPolicy::Ask;
         if plan {
             engine.gate.flip(Posture::Plan);
             engine.unannounced = true;
             let reason = if damaged { "the log was damaged, so plan mode is on to be safe".to_string() } else { engine.snap.entered_reason.clone() };
-            engine.mode_event(Posture::Plan, reason, By::gateway(), None, true);
-        } else if engine.snap.ask != AskPolicy::Ask {
-            engine.mode_event(Posture::Default, String::new(), By::gateway(), None, true);
-            engine.notice("mode_not_restored", "A mode that asks less is not brought back by a restart; the mode is default now.");
+            engine.mode_event(Posture::Plan, AskPolicy::Ask, reason, By::gateway(), None, true);
+        } else if loose {
+            engine.mode_event(Posture::Default, AskPolicy::Ask, String::new(), By::gateway(), None, true);
+        }
+        if loose {
+            engine.notice("mode_not_restored", "A mode that asks less is not brought back by a restart; changes are asked about again.");
         }
         engine
     }
@@ -272,24 +288,29 @@ impl Engine {
 
     fn item(&mut self) -> ItemId { ItemId(format!("item_{:06}", self.fresh())) }
 
-    fn policy(&self) -> Policy { Policy { autonomy: self.autonomy, ask: self.snap.ask } }
+    /// What decides about a call that was made under this ask policy.
+    fn policy(&self, made: AskPolicy) -> Policy<'_> {
+        let ask = self.snap.ask.for_a_call_made_under(made);
+        Policy { autonomy: self.autonomy, ask, rules: &self.config.rules, guard: &self.config.guard }
+    }
 
     fn question(&self) -> Option<&Question> { self.snap.question.as_ref() }
 
     fn speaks(&self) -> bool { self.leg.is_some_and(|l| l.speaks) }
 
-    fn mode_event(&mut self, posture: Posture, reason: String, by: By, approved: Option<bool>, restored: bool) {
+    fn mode_event(&mut self, posture: Posture, ask: AskPolicy, reason: String, by: By, approved: Option<bool>, restored: bool) {
         let now = self.gate.stamp();
         let epoch = if posture == now.posture { now.epoch } else { now.epoch.wrapping_add(1) };
         let draining = if posture == Posture::Plan { self.gate.running() } else { 0 };
-        self.event(EventKind::Mode(ModeEvent { posture, ask: AskPolicy::Ask, epoch, draining, restored, reason, by, approved }));
+        self.event(EventKind::Mode(ModeEvent { posture, ask, epoch, draining, restored, reason, by, approved }));
     }
 
     fn check_draining(&mut self) {
         if self.snap.in_plan() && self.snap.draining > 0 && self.gate.running() == 0 {
             let (reason, by) = (self.snap.entered_reason.clone(), self.snap.entered_by.clone().unwrap_or_else(By::gateway));
             let restored = self.snap.restored;
-            self.mode_event(Posture::Plan, reason, by, None, restored);
+            let ask = self.snap.ask;
+            self.mode_event(Posture::Plan, ask, reason, by, None, restored);
             self.say_plain("The action that was still running has ended. Nothing more will change.");
         }
     }

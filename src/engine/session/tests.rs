@@ -153,8 +153,8 @@ impl World {
                 self.after(self.agent_ms, inputs)
             }
             Action::Run(permit, call) => self.run(permit, call),
-            Action::Loosen => {
-                self.engine.gate().flip(super::super::mode::Posture::Default);
+            Action::Loosen(to) => {
+                self.engine.gate().flip(to);
                 vec![Input::Loosened]
             }
             Action::BeginSpeech { speech, item, .. } => {

@@ -8,9 +8,10 @@ use super::super::event::{EventKind, QuestionKind, Role};
 use super::super::grammar::{Meaning, meaning_of};
 use super::super::id::{CallId, ItemId, TurnId};
 use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
-use super::super::mode::{Posture, Stamp};
+use super::super::mode::{AskPolicy, Posture, Stamp};
 use super::super::tool::{ToolOutcome, ToolSpec, listed};
 use super::Engine;
+use super::calls::Made;
 
 /// Responses of one turn at most; a model that calls tools for ever is stopped here.
 pub const STEPS_MAX: u32 = 12;
@@ -22,6 +23,7 @@ struct Turn {
     id: TurnId,
     step: u32,
     stamp: Stamp,
+    ask: AskPolicy,
     note: Option<GatewayNote>,
     /// Calls of this turn that have no result yet.
     open: BTreeSet<CallId>,
@@ -108,7 +110,7 @@ impl Engine {
         let Some(note) = self.turns.queue.pop_front() else { return };
         let id = TurnId(self.turns.next);
         self.turns.next += 1;
-        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
+        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, ask: self.snap.ask, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
         self.act(Action::Leg(LegNote::TurnBegan(id)));
         self.step();
     }
@@ -148,12 +150,13 @@ impl Engine {
     }
 
     fn step(&mut self) {
-        let stamp = self.snap.stamp;
+        let (stamp, ask) = (self.snap.stamp, self.snap.ask);
         let instructions = [self.config.instructions.as_str(), self.instructions.as_str()].iter().filter(|t| !t.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
         let (plan_mode, tools, items) = (self.snap.in_plan(), self.listed_tools(), self.history());
         let (draft, approved) = (self.snap.draft.clone(), self.snap.approved().cloned());
         let Some(turn) = &mut self.turns.active else { return };
         turn.stamp = stamp;
+        turn.ask = ask;
         turn.called = false;
         turn.responding = true;
         let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, approved, instructions };
@@ -195,9 +198,9 @@ impl Engine {
         let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && t.responding && !known) else { return };
         active.called = true;
         active.open.insert(id.clone());
-        let stamp = active.stamp;
+        let made = Made { turn, stamp: active.stamp, ask: active.ask };
         self.turns.failed_before = false;
-        self.want_call(turn, id, tool, arguments, stamp);
+        self.want_call(made, id, tool, arguments);
     }
 
     pub(super) fn on_agent_done(&mut self, turn: TurnId, failed: Option<String>) {
