@@ -14,7 +14,7 @@ mod tests;
 
 pub use command::{ChatCommand, USAGE, parse_chat_command};
 pub use inbound::{BadMessage, Deed, Inbound, StopScope, TEXT_CHARS_MAX, parse_inbound};
-pub use state::{approval_object, comment_object, difference_object, plan_mode_object, plan_object, question_object, snapshot_frame, todo_object};
+pub use state::{approval_object, comment_object, difference_object, modes_line, modes_object, plan_mode_object, plans_object, plan_object, question_object, snapshot_frame, todo_object};
 
 use serde_json::{Map, Value, json};
 

@@ -120,6 +120,9 @@ impl Rules {
         lines.iter().map(|line| Rule::parse(line.as_ref())).collect::<Result<Vec<_>, _>>().map(Rules)
     }
 
+    /// Each as it was written.
+    pub fn texts(&self) -> Vec<String> { self.0.iter().map(|r| r.text.clone()).collect() }
+
     /// The rules as a conversation under this ask policy has them.
     pub fn under(&self, ask: AskPolicy) -> Rules {
         let rewritten = |rule: &Rule| match (rule.then, ask) {

@@ -30,7 +30,7 @@ const APPROVALS: (usize, usize) = (100, 500);
 
 impl Operator {
     /// The door of a REST call.
-    fn rest(self) -> Result<OperatorDoor, Problem> {
+    pub(super) fn rest(self) -> Result<OperatorDoor, Problem> {
         self.door(Surface::Rest).ok_or_else(|| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "REST decides nothing here"))
     }
 }

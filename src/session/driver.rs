@@ -774,6 +774,12 @@ impl Driver {
             }
             Some(ChatCommand::Approve { version }) => self.input(decide(Decide::Approve { version, hash: None })),
             Some(ChatCommand::Leave) => self.input(decide(Decide::Leave)),
+            Some(ChatCommand::Decide(what)) => self.input(decide(what)),
+            Some(ChatCommand::Mode(mode)) => self.input(decide(Decide::Mode(mode))),
+            Some(ChatCommand::Modes) => {
+                let message = feral::modes_line(self.engine.snapshot());
+                self.reply(ticket, Reply { ok: true, code: "ok", message });
+            }
             Some(ChatCommand::Status) => self.input(Input::Report(ticket)),
             Some(ChatCommand::Usage) => self.reply(ticket, Reply { ok: false, code: "usage", message: feral::USAGE.to_string() }),
         }

@@ -6,7 +6,7 @@ use super::{Head, by_object, role_word, seconds};
 use crate::engine::comment::Comment;
 use crate::engine::diff::{Change, Difference};
 use crate::engine::event::{PendingApproval, Question};
-use crate::engine::mode::{MODES, shown_mode};
+use crate::engine::mode::{MODES, Mode, shown_mode};
 use crate::engine::plan::{PlanVersion, Step};
 use crate::engine::snapshot::{Line, Snapshot, Trace};
 use crate::engine::todo::TodoItem;
@@ -40,6 +40,28 @@ pub fn plan_object(plan: &PlanVersion) -> Value {
         "status": plan.status.word(), "approve": "approve",
         "decided": plan.decided.as_ref().map(|d| json!({"by": by_object(&d.by), "at": seconds(d.at_ms)})),
         "completion": if plan.done.is_empty() { Value::Null } else { plan.done.as_str().into() },
+    })
+}
+
+/// The list of modes with what each does, the one in force, and the axes behind it: what `GET /api/sessions/{id}/mode` answers.
+pub fn modes_object(state: &Snapshot, session_id: &str) -> Value {
+    json!({
+        "session_id": session_id, "current": shown_mode(state.stamp.posture, state.ask), "pending": null, "posture": state.stamp.posture.word(), "ask": state.ask.word(),
+        "modes": Mode::LIST.iter().map(|m| json!({"id": m.word(), "description": m.about()})).collect::<Value>(),
+    })
+}
+
+/// The same in a line of a chat.
+pub fn modes_line(state: &Snapshot) -> String {
+    let current = Mode::of(state.stamp.posture, state.ask);
+    format!("The mode is {}. {} There are {}.", current.word(), current.about(), MODES.join(", "))
+}
+
+/// Every kept version, the comments on them, and which one waits or is carried out.
+pub fn plans_object(state: &Snapshot, session_id: &str) -> Value {
+    json!({
+        "session_id": session_id, "plan_count": state.plan_count, "plans": state.plans.iter().map(plan_object).collect::<Value>(),
+        "comments": state.comments.iter().map(comment_object).collect::<Value>(), "waiting": state.waiting().map(|p| p.version), "approved": state.approved().map(|p| p.version),
     })
 }
 
