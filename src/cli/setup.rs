@@ -305,7 +305,7 @@ impl Place {
         let start = start_mode(&[(Trust::User, self.config.plan.start.word())], loose_modes);
         let engine = EngineConfig {
             ear: self.ear_settings(), autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
-            start_in_plan: start == Mode::Plan, start_ask: start.ask().unwrap_or_default(), loose_modes, rules: Arc::new(self.config.tools.rules.clone()),
+            start_in_plan: start == Mode::Plan, start_ask: start.ask().unwrap_or_default(), loose_modes, completion: self.config.plan.completion, rules: Arc::new(self.config.tools.rules.clone()),
             guard: Arc::new(self.guard()), instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
         };
         Hub::new(HubConfig {

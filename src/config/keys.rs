@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::tree::{Config, LooseModes, Persist, VoiceExit};
 use super::value::{Given, decimal, some_text, text, texts, truth, whole, word};
-use crate::engine::mode::{Autonomy, Mode, start_word};
+use crate::engine::mode::{Autonomy, Mode, Telling, start_word};
 use crate::engine::rules::Rules;
 use crate::secret::Secret;
 
@@ -22,6 +22,7 @@ pub(super) struct Key {
 
 const AUTONOMY: [(&str, Autonomy); 3] = [("strict", Autonomy::Strict), ("hybrid", Autonomy::Hybrid), ("loose", Autonomy::Loose)];
 const LOOSE: [(&str, LooseModes); 2] = [("allow", LooseModes::Allow), ("disable", LooseModes::Disable)];
+const TELLING: [(&str, Telling); 3] = [("speech", Telling::Speech), ("earcon", Telling::Earcon), ("silent", Telling::Silent)];
 const PERSIST: [(&str, Persist); 2] = [("log", Persist::Log), ("memory", Persist::Memory)];
 const EXIT: [(&str, VoiceExit); 2] = [("confirm", VoiceExit::Confirm), ("off", VoiceExit::Off)];
 const VAD: [(&str, &str); 2] = [("confirmed", "confirmed"), ("earshot", "earshot")];
@@ -106,6 +107,8 @@ pub(super) const KEYS: &[Key] = &[
         plan.start = start, |m: &Mode| quoted(&m.word())),
     row!("plan.loose_modes", "Bypass and autonomous: \"allow\" (a person chooses them on a screen) or \"disable\" (nobody can; a plan approved in one is carried out\nin default).",
         plan.loose_modes = |g| word(g, &LOOSE), |v| named(&LOOSE, v)),
+    row!("plan.completion", "How it is told that the agent has carried a plan out: \"speech\", \"earcon\" (a tone) or \"silent\" (screens show it).",
+        plan.completion = |g| word(g, &TELLING), |v| named(&TELLING, v)),
     row!("plan.persist", "Where plan mode is kept: \"log\" (there again after a restart) or \"memory\".", plan.persist = |g| word(g, &PERSIST), |v| named(&PERSIST, v)),
     row!("voice.exit", "Leaving plan mode and approving a plan by voice: \"confirm\" (asked once more) or \"off\" (a screen only).",
         voice.exit = |g| word(g, &EXIT), |v| named(&EXIT, v)),

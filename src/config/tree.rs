@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::engine::mode::{Autonomy, Mode};
+use crate::engine::mode::{Autonomy, Mode, Telling};
 use crate::engine::rules::Rules;
 use crate::secret::Secret;
 
@@ -192,6 +192,8 @@ pub enum Persist {
 pub struct PlanConfig {
     /// What a new conversation begins in.
     pub start: Mode,
+    /// How a completed plan is told.
+    pub completion: Telling,
     /// Conversations may be in bypass and autonomous.
     pub loose_modes: LooseModes,
     /// Where it is kept.

@@ -159,9 +159,14 @@ fn payload_of(event: &Event, kind: &EventKind, after: &Snapshot) -> (&'static st
             payload["status"] = status.word().into();
             payload["by"] = by_object(by);
             payload["comments"] = comments.as_str().into();
+            payload["open_comments"] = after.open_comments(*version).len().into();
             ("plan_review", payload)
         }
-        EventKind::Comment(comment) => ("plan_comment", comment_object(comment)),
+        EventKind::Comment(comment) => {
+            let mut payload = comment_object(comment);
+            payload["open_comments"] = after.open_comments(comment.version).len().into();
+            ("plan_comment", payload)
+        }
         EventKind::Continued { version, by } => {
             let mut payload = after.version(*version).map_or_else(|| json!({"version": version, "approve": "approve"}), plan_object);
             payload["continued"] = true.into();

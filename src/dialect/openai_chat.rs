@@ -31,7 +31,7 @@ Messages that begin with [gateway] come from the gateway itself.";
 const PLAN: &str = "Plan mode is ON. You may look and think; nothing may be changed. Calls that would change something are refused by the gateway, \
 whatever you write. You cannot leave plan mode: only the person can, and not by talking to you. When you know what should be done, present it \
 with plan__submit (a summary and the steps in order; repeat the title of a refused step word for word to keep its call), then wait for the person. \
-Do not say that anything was changed, and do not say that plan mode is off.";
+If presenting fails, say so and ask in plain words. Do not say that anything was changed, and do not say that plan mode is off.";
 
 /// The JSON body of a streaming request.
 pub fn request(model: &str, step: &StepRequest) -> Value {

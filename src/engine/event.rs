@@ -8,7 +8,7 @@ use super::id::{CallId, ItemId, QuestionId, SpeechId, UtteranceId};
 use super::mode::{AskPolicy, Posture};
 use super::plan::{PlanStatus, PlanVersion, Step};
 use super::todo::TodoItem;
-use super::tool::Effect;
+use super::tool::{Effect, call_hash};
 
 /// One numbered event.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +107,10 @@ pub struct Question {
     pub by: Option<By>,
 }
 
-/// A call that waits for a person.
+/// A tool's question can be answered on a screen this long, in milliseconds.
+pub const REQUEST_LIFE_MS: u64 = 600_000;
+
+/// A call that waits for a person. A yes is to this call with these arguments, once, and to no other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingApproval {
     /// Equal to the question's id.
@@ -126,6 +129,14 @@ pub struct PendingApproval {
     pub screen_only: bool,
     /// Unix milliseconds.
     pub created_ms: u64,
+}
+
+impl PendingApproval {
+    /// Hash of tool and arguments, in hex: what a yes is bound to.
+    pub fn hash(&self) -> String { call_hash(&self.tool, &self.arguments).iter().map(|b| format!("{b:02x}")).collect() }
+
+    /// Unix milliseconds at which it expires if nobody answers.
+    pub fn expires_ms(&self) -> u64 { self.created_ms.saturating_add(REQUEST_LIFE_MS) }
 }
 
 /// What the voice side is doing, for the page.

@@ -137,6 +137,18 @@ impl Mode {
     }
 }
 
+/// How a completed plan is told while somebody listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Telling {
+    /// In a sentence.
+    Speech,
+    /// By a tone.
+    #[default]
+    Earcon,
+    /// Not at all; mirrors show it.
+    Silent,
+}
+
 /// How far a source of settings is trusted with a start mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {

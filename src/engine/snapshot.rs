@@ -172,6 +172,9 @@ impl Snapshot {
     /// The version that is being carried out: approved, neither completed nor set aside.
     pub fn approved(&self) -> Option<&PlanVersion> { self.plans.iter().rev().find(|p| p.status == PlanStatus::Approved) }
 
+    /// Something goes on: a call has no end yet, or the voice side works or speaks. No measure of progress.
+    pub fn is_active(&self) -> bool { self.trace.iter().any(|t| t.ended.is_none()) || matches!(self.voice, VoiceState::Processing | VoiceState::Speaking) }
+
     /// Comments on this version that were not sent yet.
     pub fn open_comments(&self, version: u32) -> Vec<Comment> {
         self.comments.iter().filter(|c| c.version == version && c.state == CommentState::Open).cloned().collect()

@@ -126,6 +126,10 @@ pub async fn decide_approval(
         "already_decided" => resolved(),
         _ => Problem::from(declined),
     })?;
+    // Somebody was quicker: what was answered is not what was asked for here.
+    if done.code == "already" {
+        return Err(Problem { message: done.message, ..resolved() });
+    }
     Ok(Json(json!({
         "success": true, "status": if approve { "approved" } else { "rejected" }, "request_id": request,
         "session_id": handle.id(), "tool_name": approval.tool, "summary": done.message,

@@ -62,6 +62,7 @@ pub fn plans_object(state: &Snapshot, session_id: &str) -> Value {
     json!({
         "session_id": session_id, "plan_count": state.plan_count, "plans": state.plans.iter().map(plan_object).collect::<Value>(),
         "comments": state.comments.iter().map(comment_object).collect::<Value>(), "waiting": state.waiting().map(|p| p.version), "approved": state.approved().map(|p| p.version),
+        "activity": state.approved().map(|_| if state.is_active() { "implementing" } else { "paused" }),
     })
 }
 
@@ -122,7 +123,7 @@ pub fn approval_object(pending: &PendingApproval, session_id: &str) -> Value {
     json!({
         "request_id": pending.request.0, "session_id": session_id, "call_id": pending.call.0, "tool_name": pending.tool, "args": pending.arguments,
         "safety_level": "confirm", "effect": pending.effect.word(), "reason": pending.reason, "screen_only": pending.screen_only,
-        "created_at": seconds(pending.created_ms), "status": "pending",
+        "hash": pending.hash(), "created_at": seconds(pending.created_ms), "expires_at": seconds(pending.expires_ms()), "status": "pending",
     })
 }
 
@@ -131,7 +132,7 @@ pub(super) fn approval_request(pending: &PendingApproval, session_id: &str) -> V
     json!({
         "request_id": pending.request.0, "session_id": session_id, "call_id": pending.call.0, "tool": pending.tool, "args": pending.arguments,
         "permission_tier": "confirm", "effect": pending.effect.word(), "reason": pending.reason, "screen_only": pending.screen_only,
-        "created_at": seconds(pending.created_ms),
+        "hash": pending.hash(), "created_at": seconds(pending.created_ms), "expires_at": seconds(pending.expires_ms()),
     })
 }
 

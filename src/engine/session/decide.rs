@@ -223,6 +223,9 @@ impl Engine {
     /// The one door for decisions.
     pub(super) fn on_decide(&mut self, action: &UserAction, ticket: Option<Ticket>) {
         let by = action.by.clone();
+        if self.is_for_the_root(&action.decide, ticket) {
+            return;
+        }
         match action.decide.clone() {
             Decide::Enter { reason } => {
                 let already = self.snap.in_plan();
@@ -240,9 +243,13 @@ impl Engine {
             Decide::Continue { version } => self.go_on_with(version, &by, ticket),
             Decide::MarkDone { version } => self.mark_done(version, &by, ticket),
             Decide::AnswerTool { request, approve } => {
-                let done = self.resolve_request(&request, if approve { "approved" } else { "denied" }, &by);
-                let (code, message) = if done { ("ok", "Answered.") } else { ("no_such_request", "Nothing waits under this request; it was answered or has expired.") };
-                self.reply(ticket, done, code, message);
+                if self.resolve_request(&request, if approve { "approved" } else { "denied" }, &by) {
+                    self.reply(ticket, true, "ok", "Answered.");
+                } else if let Some(message) = self.settled_sentence(&request) {
+                    self.reply(ticket, true, "already", message);
+                } else {
+                    self.reply(ticket, false, "no_such_request", "Nothing waits under this request; it was answered or has expired.");
+                }
             }
             Decide::StopSpeech => {
                 self.cut_speech(CutWhy::Cancelled);

@@ -1,9 +1,11 @@
 //! The engine: one conversation's decisions. Inputs change it, outputs are drained; it waits for nothing.
 //!
-//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `modes` turns the mode, `review` keeps a plan's life, `calls` takes tool calls to the gate,
+//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `modes` turns the mode, `review` keeps a plan's life, `calls` takes tool calls to the gate, `approvals` asks a person about them, `child` follows a root's mode,
 //! `speak` says things one after the other, `turns` runs the agent. This file owns the state and the way in and out.
 
+mod approvals;
 mod calls;
+mod child;
 mod decide;
 mod floor;
 mod echo;
@@ -16,6 +18,8 @@ mod turns;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod props;
 #[cfg(test)]
 mod readback_tests;
@@ -26,13 +30,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::authority::By;
+pub use super::event::REQUEST_LIFE_MS;
 use super::event::{Event, EventKind, ModeEvent, Question, VoiceState};
 use super::gate::{Gate, Policy};
 use super::grammar::{Scored, phrase_table};
 use super::guard::Guard;
 use super::id::{ItemId, Ms, UtteranceId};
 use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
-use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
+use super::mode::{AskPolicy, Autonomy, Posture, Stamp, Telling};
 use super::rules::Rules;
 use super::snapshot::Snapshot;
 use super::tool::{ToolOutcome, ToolSpec};
@@ -42,10 +47,10 @@ use hear::Ears;
 use speak::Mouth;
 use turns::Turns;
 
+pub use child::{Root, SpawnRefused};
+
 /// A spoken answer counts this long after the question was heard.
 pub const ANSWER_WINDOW_MS: u64 = 15_000;
-/// A tool's question can be answered on a screen this long.
-pub const REQUEST_LIFE_MS: u64 = 600_000;
 /// An answer that began sooner after the last sample of the voice is asked for again.
 pub const QUIET_BEFORE_MS: u64 = 250;
 /// An answer that ended sooner after the last sample of the voice is asked for again.
@@ -72,6 +77,8 @@ pub struct EngineConfig {
     pub start_ask: AskPolicy,
     /// The organisation lets conversations be in bypass and autonomous.
     pub loose_modes: bool,
+    /// How a completed plan is told.
+    pub completion: Telling,
     /// The operator's rules.
     pub rules: Arc<Rules>,
     /// What nothing lets through.
@@ -80,7 +87,7 @@ pub struct EngineConfig {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { ear: EarSettings::default(), autonomy: Autonomy::Hybrid, voice_exit: true, start_in_plan: false, instructions: String::new(), tools: Arc::new([]), start_ask: AskPolicy::Ask, loose_modes: true, rules: Arc::default(), guard: Arc::default() }
+        Self { ear: EarSettings::default(), autonomy: Autonomy::Hybrid, voice_exit: true, start_in_plan: false, instructions: String::new(), tools: Arc::new([]), start_ask: AskPolicy::Ask, loose_modes: true, completion: Telling::default(), rules: Arc::default(), guard: Arc::default() }
     }
 }
 
@@ -116,6 +123,9 @@ pub struct Engine {
     loosening: bool,
     after_loosening: Option<modes::AfterLoosening>,
     delivering: Option<review::Delivery>,
+    settled: VecDeque<approvals::Settled>,
+    /// It is a child: its gate is its root's, and so is its mode.
+    is_child: bool,
     serial: u64,
     /// Names of what the tools work on, for ordinary speech that nearly says one.
     titles: Vec<String>,
@@ -163,7 +173,7 @@ impl Engine {
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
             turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table().into(), snap,
-            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, serial, titles: Vec::new(), ended: false, config,
+            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
         }
     }
 
@@ -188,6 +198,7 @@ impl Engine {
         if self.ended {
             return;
         }
+        self.follow_root();
         self.timers();
         match input {
             Input::Tick => {}

@@ -8,11 +8,13 @@ use super::super::conversation::{GatewayNote, Item};
 use super::super::diff;
 use super::super::event::EventKind;
 use super::super::grammar::number_word;
-use super::super::input::Ticket;
+use super::super::input::{Action, Ticket};
+use super::super::mode::Telling;
 use super::super::plan::{DONE_CHARS, PlanStatus, PlanVersion};
 use super::super::stage;
 use super::super::tool::ToolOutcome;
 use super::Engine;
+use crate::media::earcon::Earcon;
 
 /// Changed steps named one by one at most; of more only the number is said.
 const SAID_STEPS: usize = 5;
@@ -256,6 +258,11 @@ impl Engine {
             return ToolOutcome::failed("no_approved_plan", "No plan is being carried out; nothing was recorded.");
         };
         self.plan_decided(version, PlanStatus::Completed, &By::agent(), summary);
+        match self.config.completion {
+            Telling::Speech => self.say_plain(format!("The agent says that plan {} is carried out.", number_word(version))),
+            Telling::Earcon => self.act(Action::Earcon(Earcon::Leave)),
+            Telling::Silent => {}
+        }
         ToolOutcome::ok(serde_json::json!({"success": true, "version": version, "status": PlanStatus::Completed.word(), "note": "Recorded as your word; nobody has checked it."}))
     }
 

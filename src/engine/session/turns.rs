@@ -43,10 +43,12 @@ pub(super) struct Turns {
     untold: Option<(TurnId, TurnEnd)>,
     next: u64,
     failed_before: bool,
+    /// What the agent was last told of plan mode, and by which event it was so; `None` before its first response.
+    told_plan: Option<bool>,
 }
 
 impl Turns {
-    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), untold: None, next: first, failed_before: false } }
+    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), untold: None, next: first, failed_before: false, told_plan: None } }
 
     pub(super) fn is_busy(&self) -> bool { self.active.is_some() || !self.queue.is_empty() }
 
@@ -162,6 +164,13 @@ impl Engine {
         let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, approved, instructions };
         if turn.step == 0 {
             request.items.extend(turn.note.clone().map(Item::Gateway));
+        }
+        // Told once, and only if it is other than in the last request; an approval says so itself.
+        let told = self.turns.told_plan.replace(plan_mode);
+        if told.is_some_and(|t| t != plan_mode) && !matches!(request.items.last(), Some(Item::Gateway(GatewayNote::Approved { .. }))) {
+            let before_the_words = matches!(request.items.last(), Some(Item::User { .. } | Item::Gateway(_)));
+            let at = request.items.len() - usize::from(before_the_words);
+            request.items.insert(at, Item::Gateway(GatewayNote::Mode { plan: plan_mode }));
         }
         self.act(Action::Step(Box::new(request)));
     }
