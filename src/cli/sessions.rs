@@ -169,7 +169,7 @@ fn line_of<'a>(event: &'a Event, names: &mut HashMap<&'a str, &'a str>) -> Optio
         }
         EventKind::Notice { message, .. } => format!("notice: {message}"),
         EventKind::Ended { reason } => format!("-- ended: {reason} --"),
-        EventKind::Draft { .. } | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Todo(_) | EventKind::Speech { .. }
+        EventKind::Still(_) | EventKind::Draft { .. } | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Todo(_) | EventKind::Speech { .. }
         | EventKind::Voice(_) => return None,
     })
 }

@@ -80,6 +80,7 @@ pub fn frame(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str) ->
 pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str, kept: Kept) -> String {
     let (kind, payload) = match &event.kind {
         EventKind::Mode(mode) => ("plan_mode", mode_payload(mode, after, session_id, kept)),
+        EventKind::Still(_) => ("plan_mode", plan_mode_object(after, session_id)),
         EventKind::ApprovalRequested(pending) => ("approval_request", state::approval_request(pending, session_id)),
         other => payload_of(event, other, after),
     };

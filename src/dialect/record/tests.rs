@@ -103,6 +103,7 @@ pub fn any_kind() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         prop::sample::select(vec!["new", "resumed"]).prop_map(|how| EventKind::Started { how }),
         any_mode().prop_map(EventKind::Mode),
+        option::of(prop::sample::select(crate::engine::mode::Mode::LIST.to_vec())).prop_map(EventKind::Still),
         any_talk(),
         vec(any_step(), 0..4).prop_map(|steps| EventKind::Draft { steps }),
         any_version().prop_map(EventKind::Presented),
