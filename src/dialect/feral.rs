@@ -152,6 +152,7 @@ fn payload_of(event: &Event, kind: &EventKind, after: &Snapshot) -> (&'static st
         EventKind::Presented(plan) => {
             let mut payload = plan_object(plan);
             payload["submitted_at"] = seconds(event.at_ms);
+            payload["open_comments"] = after.open_comments(plan.version).len().into();
             payload["difference"] = after.plans.iter().rev().find(|p| p.version < plan.version).map_or(Value::Null, |before| difference_object(&diff::between(before, plan)));
             ("plan_review", payload)
         }
