@@ -335,3 +335,36 @@ fn the_facts_of_a_call_are_what_the_gate_and_the_draft_show() {
     w.typed("call files__read {\"path\": \"/var/lib/voxgate/keys\"}");
     assert_eq!(w.last_result()["effect"], facts_of(&guarded, &json!({})).effect.word());
 }
+
+#[test]
+fn behaviour_51_an_empty_summary_and_empty_steps_are_refused_with_the_field() {
+    let mut w = World::new();
+    for (arguments, field) in [
+        (json!({}), "summary"), (json!({"summary": " ", "steps": ["a"]}), "summary"), (json!({"summary": "s"}), "steps"), (json!({"summary": "s", "steps": []}), "steps"),
+        (json!({"summary": "s", "steps": ["", {"title": " "}, {}]}), "steps"), (json!({"summary": "s", "steps": "a"}), "steps"),
+    ] {
+        w.typed(&format!("call plan__submit {arguments}"));
+        let output = w.last_result();
+        assert_eq!((output["error_code"].as_str(), output["field"].as_str(), output["status_code"].as_u64()), (Some("missing_required_field"), Some(field), Some(400)), "{arguments}");
+    }
+    assert!(w.state().plans.is_empty());
+    w.typed(&format!("call plan__submit {}", json!({"summary": "s", "steps": ["", {"detail": "x".repeat(150)}]})));
+    let steps: Vec<usize> = w.state().plans[0].steps.iter().map(|s| s.title.len()).collect();
+    assert_eq!(steps, [120], "an empty step is none, one without a title takes the beginning of its detail");
+}
+
+#[test]
+fn behaviour_80_a_second_flush_with_nothing_new_runs_nothing_again() {
+    let mut w = World::new();
+    w.script = std::collections::VecDeque::from([super::super::super::heard::Heard::text_only("What's in my notes?")]);
+    (0..40).for_each(|_| w.frame(true));
+    w.input(Input::Commit { item: "a".into() });
+    w.settle();
+    assert_eq!(w.ran.len(), 1);
+    w.script.clear();
+    for item in ["b", "c"] {
+        w.input(Input::Commit { item: item.into() });
+        w.settle();
+    }
+    assert_eq!(w.ran.len(), 1);
+}
