@@ -263,6 +263,8 @@ impl Snapshot {
         let (title, steps) = (plan.title.clone(), plan.steps.clone());
         match status {
             PlanStatus::Approved => self.push_item(Item::Gateway(GatewayNote::Approved { version, title, steps })),
+            // An approval that was taken back was none: the agent is not told to carry it out.
+            PlanStatus::Waiting => self.items.retain(|i| !matches!(i, Item::Gateway(GatewayNote::Approved { version: v, .. }) if *v == version)),
             PlanStatus::ChangesRequested => self.push_item(Item::Gateway(GatewayNote::ChangesRequested { version, comments: comments.to_string() })),
             _ => {}
         }

@@ -92,7 +92,8 @@ fn ledger_d56_a_watcher_that_fails_stops_no_turn_and_a_gate_that_fails_stays_shu
         w.decide(decide);
         w.settle();
         assert!(w.in_plan());
-        w.decide(Decide::BackToReview { version: Some(1) });
+        assert_eq!(w.status(1), Some(PlanStatus::Waiting), "and the version waits as before");
+        assert!(!w.state().items.iter().any(|i| matches!(i, Item::Gateway(GatewayNote::Approved { .. }))), "the agent is not told of an approval that was none");
     }
     w.typed(ADD);
     assert_eq!(w.changed(), 0);

@@ -20,6 +20,10 @@ mod cases;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod lockstep;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
 mod props;
 #[cfg(test)]
 mod readback_tests;
