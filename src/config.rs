@@ -20,11 +20,10 @@ use std::path::{Path, PathBuf};
 pub use keys::example;
 pub use mistakes::{ConfigErrors, Mistake, Place};
 pub use tree::{
-    AgentConfig, AudioConfig, AutonomyConfig, Config, LimitsConfig, ListenConfig, Persist, PlanConfig, ServerConfig, SttConfig, ToolsConfig, TtsConfig, VoiceConfig,
+    AgentConfig, AudioConfig, AutonomyConfig, Config, LimitsConfig, ListenConfig, LooseModes, Persist, PlanConfig, ServerConfig, SttConfig, ToolsConfig, TtsConfig, VoiceConfig,
     VoiceExit,
 };
 
-use crate::engine::mode::Posture;
 
 /// Largest configuration file, in bytes. Chosen: a hundred times a file that sets everything.
 const FILE_MAX: u64 = 1 << 20;
@@ -87,9 +86,6 @@ impl Config {
 
     /// Every key with its value as TOML, secrets hidden, in the order of the example.
     pub fn shown(&self) -> Vec<(&'static str, String)> { keys::KEYS.iter().map(|key| (key.path, (key.show)(self))).collect() }
-
-    /// The posture a new conversation begins in.
-    pub fn start_posture(&self) -> Posture { self.plan.start }
 }
 
 fn read_file(path: &Path) -> std::io::Result<String> {

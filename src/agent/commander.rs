@@ -64,6 +64,7 @@ impl Commander {
         match cause {
             Cause::Said(words) => self.obey(words, request),
             Cause::Note(GatewayNote::Approved { steps, version, .. }) => self.carry_out(steps, *version),
+            Cause::Note(GatewayNote::Continue { steps, version, .. }) => self.go_on(steps, *version, &request.items),
             Cause::Note(GatewayNote::PresentDraft) => self.present(request),
             Cause::Note(GatewayNote::ChangesRequested { .. }) => {
                 say("I cannot rewrite a plan by myself, so the draft stays as it is; whatever you ask for now becomes a further step.")
@@ -98,6 +99,19 @@ impl Commander {
         calls
     }
 
+    /// Makes those of the kept calls that have not succeeded yet.
+    fn go_on(&self, steps: &[Step], version: u32, items: &[Item]) -> Vec<AgentOutput> {
+        let done = |step: &Step| step.kept.as_ref().is_some_and(|kept| items.iter().any(|item| matches!(item, Item::Call { id, tool, arguments }
+            if *tool == kept.tool && *arguments == kept.arguments && items.iter().any(|i| matches!(i, Item::Result { id: of, output, .. } if of == id && succeeded(output))))));
+        let left: Vec<Step> = steps.iter().filter(|s| s.kept.is_some() && !done(s)).cloned().collect();
+        if left.is_empty() {
+            return say(&format!("I go on with plan {}, but every call that I know for it was made already.", number(version as usize)));
+        }
+        let mut out = say(&format!("I go on with plan {}.", number(version as usize)));
+        out.extend(self.carry_out(&left, version));
+        out
+    }
+
     fn call(&self, tool: &str, arguments: &Value) -> AgentOutput {
         AgentOutput::Call { id: self.ids.next(), tool: tool.to_string(), arguments: arguments.to_string() }
     }
@@ -110,7 +124,7 @@ impl Commander {
                 lines.push(line);
             }
         }
-        if let Cause::Note(GatewayNote::Approved { steps, .. }) = cause {
+        if let Cause::Note(GatewayNote::Approved { steps, .. } | GatewayNote::Continue { steps, .. }) = cause {
             let all_done = ended.iter().all(|e| succeeded(e.output));
             lines.insert(0, if all_done { "Done." } else { "Not all of the plan was done." }.to_string());
             lines.extend(steps.iter().find(|s| s.kept.is_none()).map(|s| format!("I know no call for the step \"{}\" of it.", clipped(&s.title))));

@@ -29,7 +29,7 @@ fn round(id: &str, tool: &str, arguments: Value, output: Value) -> [Item; 2] {
 }
 
 fn request(items: Vec<Item>, draft: Vec<Step>) -> StepRequest {
-    StepRequest { turn: Default::default(), step: 0, items, tools: Vec::new(), plan_mode: true, draft, instructions: String::new() }
+    StepRequest { turn: Default::default(), step: 0, items, tools: Vec::new(), plan_mode: true, draft, approved: None, instructions: String::new() }
 }
 
 fn kept(title: &str, text: &str) -> Step {

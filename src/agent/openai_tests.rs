@@ -64,7 +64,7 @@ fn text(words: &str) -> String { event(json!({"choices": [{"delta": {"content": 
 
 fn asked() -> StepRequest {
     let items = vec![Item::User { id: "u".into(), text: "hello".into() }];
-    StepRequest { turn: Default::default(), step: 0, items, tools: vec![], plan_mode: true, draft: vec![], instructions: String::new() }
+    StepRequest { turn: Default::default(), step: 0, items, tools: vec![], plan_mode: true, draft: vec![], approved: None, instructions: String::new() }
 }
 
 async fn run(settings: Settings) -> (Vec<AgentOutput>, Result<(), AgentError>) {

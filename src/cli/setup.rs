@@ -10,11 +10,12 @@ use tokio::net::TcpListener;
 
 use super::prompts;
 use crate::agent::{self, Agent};
-use crate::config::{self, Config, Flag, Persist, VoiceExit};
+use crate::config::{self, Config, Flag, LooseModes, Persist, VoiceExit};
 use crate::engine::grammar::{Scored, phrase_table_of};
+use crate::engine::guard::Guard;
 use crate::engine::intent::followed_below;
 use crate::engine::language::Language;
-use crate::engine::mode::Posture;
+use crate::engine::mode::{Mode, Trust, start_mode};
 use crate::engine::session::EngineConfig;
 use crate::engine::turn::{EarSettings, TurnJudge};
 #[cfg(feature = "voice")]
@@ -298,17 +299,28 @@ impl Place {
         agent::openai::OpenAi::new(settings).map_err(Trouble::wrong)
     }
 
+    /// The gateway's own folder, which no tool touches whatever the mode; its notes are there for tools.
+    fn guard(&self) -> Guard {
+        let home = &self.home;
+        let own = [home.config_file(), home.tools_dir(), home.keys_dir(), home.sessions_dir(), home.trash_dir(), home.todos_file(), home.plans_dir(), home.settings_file()].map(|p| p.display().to_string());
+        let base = self.config.tools.files_root.as_ref().map_or(String::new(), |root| root.display().to_string());
+        Guard::over(&own, &base)
+    }
+
     /// The hub of all conversations of this home.
     pub fn hub(&self, parts: Parts) -> Hub {
         let (settings, told) = Settings::load(&self.home);
         let (todos, told_todos) = TodoMirror::load(&self.home);
         told.iter().chain(told_todos.iter()).for_each(|t| tracing::warn!("{t}"));
+        let loose_modes = self.config.plan.loose_modes == LooseModes::Allow;
+        let start = start_mode(&[(Trust::User, self.config.plan.start.word())], loose_modes);
         let engine = EngineConfig {
             ear: self.ear_settings(), autonomy: self.config.autonomy.level, voice_exit: self.config.voice.exit == VoiceExit::Confirm,
-            start_in_plan: self.config.start_posture() == Posture::Plan, instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
+            start_in_plan: start == Mode::Plan, start_ask: start.ask().unwrap_or_default(), loose_modes, completion: self.config.plan.completion, rules: Arc::new(self.config.tools.rules.clone()),
+            guard: Arc::new(self.guard()), instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
         };
         Hub::new(HubConfig {
-            parts, engine, settings, todos,
+            parts, engine, settings, todos, plans: self.config.plan.mirror.then(|| self.home.plans_dir()),
             builtins: BuiltinContext { notes_dir: self.home.notes_dir(), files_root: self.config.tools.files_root.clone() },
             sessions: Sessions::of(&self.home).with_cap(u64::from(self.config.limits.log_mib) << 20),
             most: self.config.limits.sessions as usize, keep_plan: self.config.plan.persist == Persist::Log, record: self.config.record.enabled,
@@ -370,7 +382,7 @@ fn free_threads(workers: u32) -> usize {
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {
-    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation }).await;
+    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan }).await;
 }
 
 /// The keys of the home, as the doors ask for them.

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::tree::{Config, Persist, VoiceExit};
+use super::tree::{Config, LooseModes, Persist, VoiceExit};
 use super::value::{Given, decimal, some_text, text, texts, truth, whole, word};
-use crate::engine::mode::{Autonomy, Posture};
+use crate::engine::mode::{Autonomy, Mode, Telling, start_word};
+use crate::engine::rules::Rules;
 use crate::secret::Secret;
 
 /// One key.
@@ -20,7 +21,8 @@ pub(super) struct Key {
 }
 
 const AUTONOMY: [(&str, Autonomy); 3] = [("strict", Autonomy::Strict), ("hybrid", Autonomy::Hybrid), ("loose", Autonomy::Loose)];
-const START: [(&str, Posture); 2] = [("default", Posture::Default), ("plan", Posture::Plan)];
+const LOOSE: [(&str, LooseModes); 2] = [("allow", LooseModes::Allow), ("disable", LooseModes::Disable)];
+const TELLING: [(&str, Telling); 3] = [("speech", Telling::Speech), ("earcon", Telling::Earcon), ("silent", Telling::Silent)];
 const PERSIST: [(&str, Persist); 2] = [("log", Persist::Log), ("memory", Persist::Memory)];
 const EXIT: [(&str, VoiceExit); 2] = [("confirm", VoiceExit::Confirm), ("off", VoiceExit::Off)];
 const VAD: [(&str, &str); 2] = [("confirmed", "confirmed"), ("earshot", "earshot")];
@@ -99,8 +101,17 @@ pub(super) const KEYS: &[Key] = &[
     row!("agent.instructions", "What the agent is told beside the gateway's own words, at most 16384 characters.", agent.instructions = instructions, quoted),
     row!("tools.files_root", "Folder that the file-reading tool may look into; empty: the tool is not offered.",
         tools.files_root = |g| text(g).map(|t| (!t.is_empty()).then(|| t.into())), folder),
-    row!("plan.start", "What a new conversation begins in: \"default\" or \"plan\".", plan.start = |g| word(g, &START), |v| named(&START, v)),
+    row!("tools.rules", "Ordered rules, the last that fits a call counts: \"deny tool:notes__delete\", \"ask path:/srv/*\", \"allow effect:files path:drafts/*\".\nConditions: tool:, command:, path: (* for anything), effect: (read, view, session, files, host, external, unknown), irreversible,\nneeds-human. No mode lifts a denial, plan mode refuses whatever a rule allows.",
+        tools.rules = rules, |r: &Rules| list(&r.texts())),
+    row!("plan.start", "What a new conversation begins in: \"default\", \"plan\", \"bypass\" or \"autonomous\". The words of other agents' settings are understood\n(\"manual\", \"bypassPermissions\"; \"acceptEdits\", \"auto\" and \"dontAsk\" begin in default). VOXGATE_PLAN_MODE_DEFAULT=1 begins in plan mode.",
+        plan.start = start, |m: &Mode| quoted(&m.word())),
+    row!("plan.loose_modes", "Bypass and autonomous: \"allow\" (a person chooses them on a screen) or \"disable\" (nobody can; a plan approved in one is carried out\nin default).",
+        plan.loose_modes = |g| word(g, &LOOSE), |v| named(&LOOSE, v)),
+    row!("plan.completion", "How it is told that the agent has carried a plan out: \"speech\", \"earcon\" (a tone) or \"silent\" (screens show it).",
+        plan.completion = |g| word(g, &TELLING), |v| named(&TELLING, v)),
     row!("plan.persist", "Where plan mode is kept: \"log\" (there again after a restart) or \"memory\".", plan.persist = |g| word(g, &PERSIST), |v| named(&PERSIST, v)),
+    row!("plan.mirror", "Keep each plan as a Markdown file under plans/ of the data folder as well, true or false. The log stays the authority: editing or\ndeleting a file changes nothing.",
+        plan.mirror = truth, plain),
     row!("voice.exit", "Leaving plan mode and approving a plan by voice: \"confirm\" (asked once more) or \"off\" (a screen only).",
         voice.exit = |g| word(g, &EXIT), |v| named(&EXIT, v)),
     row!("autonomy.level", "How much is asked about until somebody sets another level: \"strict\" (all but reading), \"hybrid\" (what changes\nanything), \"loose\" (nothing; what is denied stays denied).",
@@ -142,6 +153,13 @@ pub fn example() -> String {
         out.push_str(&format!("{name} = {}\n", (key.show)(&defaults)));
     }
     out
+}
+
+fn rules(given: &Given) -> Result<Rules, String> { Rules::parse(&texts(given)?) }
+
+fn start(given: &Given) -> Result<Mode, String> {
+    let word = text(given)?;
+    start_word(&word).ok_or_else(|| format!("must be one of default, plan, bypass, autonomous, not \"{word}\""))
 }
 
 fn kind(given: &Given, kinds: &[(&str, &'static str)]) -> Result<String, String> { word(given, kinds).map(str::to_string) }

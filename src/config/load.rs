@@ -11,10 +11,13 @@ use super::nearest::nearest;
 use super::tree::{Config, OPENAI_URL};
 use super::value::Given;
 use super::{Flag, variable};
+use crate::engine::mode::Mode;
 use crate::secret::Secret;
 
 /// Variables of this program that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["VOXGATE_HOME", "VOXGATE_MODELS", "VOXGATE_LOG"];
+const OTHER_VARIABLES: [&str; 4] = ["VOXGATE_HOME", "VOXGATE_MODELS", "VOXGATE_LOG", PLAN_DEFAULT];
+/// Begins every conversation in plan mode (1, true, yes, on) or not (0, false, no, off), whatever the file says.
+const PLAN_DEFAULT: &str = "VOXGATE_PLAN_MODE_DEFAULT";
 const PREFIX: &str = "VOXGATE_";
 
 #[derive(Default)]
@@ -37,6 +40,7 @@ pub(super) fn load(file: Option<(&str, &str)>, variables: &[(String, String)], f
         loader.file(name, text);
     }
     loader.variables(variables);
+    loader.plan_default(general(PLAN_DEFAULT));
     for flag in flags {
         loader.put(flag.key, &Given::Loose(flag.value.clone()), Place::Flag(flag.name.into()));
     }
@@ -109,6 +113,18 @@ impl Loader {
                     }
                 }
             }
+        }
+    }
+
+    /// The one switch that clients of other gateways know. It wins over the file; off takes back plan mode alone.
+    fn plan_default(&mut self, value: Option<String>) {
+        let Some(value) = value else { return };
+        let place = || Place::Variable(PLAN_DEFAULT.into());
+        match value.trim().to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => self.put("plan.start", &Given::Loose("plan".into()), place()),
+            "0" | "false" | "no" | "off" if self.config.plan.start == Mode::Plan => self.put("plan.start", &Given::Loose("default".into()), place()),
+            "0" | "false" | "no" | "off" => {}
+            _ => self.wrong(place(), "", "must be 1, true, yes or on, or 0, false, no or off", None),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::engine::mode::{Autonomy, Posture};
+use crate::engine::mode::{Autonomy, Mode, Telling};
+use crate::engine::rules::Rules;
 use crate::secret::Secret;
 
 /// Everything that can be set.
@@ -172,6 +173,8 @@ impl Default for AgentConfig {
 pub struct ToolsConfig {
     /// Folder the file-reading tool may look into; without one the tool is not offered.
     pub files_root: Option<PathBuf>,
+    /// Ordered rules; the last that fits a call counts.
+    pub rules: Rules,
 }
 
 /// Where plan mode is kept.
@@ -188,9 +191,25 @@ pub enum Persist {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanConfig {
     /// What a new conversation begins in.
-    pub start: Posture,
+    pub start: Mode,
+    /// How a completed plan is told.
+    pub completion: Telling,
+    /// Conversations may be in bypass and autonomous.
+    pub loose_modes: LooseModes,
     /// Where it is kept.
     pub persist: Persist,
+    /// Every presented plan is kept as Markdown, too.
+    pub mirror: bool,
+}
+
+/// The organisation's switch for modes that ask less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LooseModes {
+    /// A person may choose them on a screen.
+    #[default]
+    Allow,
+    /// Nobody may; what is approved in one is carried out in default.
+    Disable,
 }
 
 /// Whether a voice may loosen.

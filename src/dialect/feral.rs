@@ -14,15 +14,17 @@ mod tests;
 
 pub use command::{ChatCommand, USAGE, parse_chat_command};
 pub use inbound::{BadMessage, Deed, Inbound, StopScope, TEXT_CHARS_MAX, parse_inbound};
-pub use state::{approval_object, plan_mode_object, plan_object, question_object, snapshot_frame, todo_object};
+pub use state::{approval_object, comment_object, difference_object, modes_line, modes_object, plan_mode_object, plans_object, plan_object, question_object, snapshot_frame, todo_object};
 
 use serde_json::{Map, Value, json};
 
 use crate::engine::authority::By;
+use crate::engine::diff;
 use crate::engine::event::{Event, EventKind, ModeEvent, Role};
 use crate::engine::mode::Posture;
 use crate::engine::plan::{Step, clip};
 use crate::engine::snapshot::Snapshot;
+use crate::engine::stage;
 
 /// Longest `args_preview`, in characters.
 pub const ARGS_PREVIEW_CHARS: usize = 160;
@@ -78,9 +80,11 @@ pub fn frame(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str) ->
 pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str, kept: Kept) -> String {
     let (kind, payload) = match &event.kind {
         EventKind::Mode(mode) => ("plan_mode", mode_payload(mode, after, session_id, kept)),
+        EventKind::Still(_) => ("plan_mode", plan_mode_object(after, session_id)),
         EventKind::ApprovalRequested(pending) => ("approval_request", state::approval_request(pending, session_id)),
         other => payload_of(event, other, after),
     };
+    let payload = with_line(payload, event);
     Head { session_id, msg_id, at_ms: event.at_ms }.frame(kind, payload, Some(event.seq))
 }
 
@@ -106,6 +110,14 @@ pub fn ack(head: Head<'_>, reply_to: Option<&str>, ok: bool, code: &str, message
 /// The answer to a message that is none: code 1003 and the field that is wrong. The socket stays open.
 pub fn bad_message(head: Head<'_>, bad: &BadMessage) -> String {
     head.frame("error", json!({"code": 1003, "field": bad.field, "message": bad.message, "msg_id": bad.msg_id}), None)
+}
+
+/// A stage of plan mode carries its one line, for the mirror's chat.
+fn with_line(mut payload: Value, event: &Event) -> Value {
+    if let Some(line) = stage::line(&event.kind) {
+        payload["line"] = line.into();
+    }
+    payload
 }
 
 fn put_if(payload: &mut Value, name: &str, text: &str) {
@@ -140,6 +152,8 @@ fn payload_of(event: &Event, kind: &EventKind, after: &Snapshot) -> (&'static st
         EventKind::Presented(plan) => {
             let mut payload = plan_object(plan);
             payload["submitted_at"] = seconds(event.at_ms);
+            payload["open_comments"] = after.open_comments(plan.version).len().into();
+            payload["difference"] = after.plans.iter().rev().find(|p| p.version < plan.version).map_or(Value::Null, |before| difference_object(&diff::between(before, plan)));
             ("plan_review", payload)
         }
         EventKind::PlanDecided { version, status, by, comments } => {
@@ -147,6 +161,18 @@ fn payload_of(event: &Event, kind: &EventKind, after: &Snapshot) -> (&'static st
             payload["status"] = status.word().into();
             payload["by"] = by_object(by);
             payload["comments"] = comments.as_str().into();
+            payload["open_comments"] = after.open_comments(*version).len().into();
+            ("plan_review", payload)
+        }
+        EventKind::Comment(comment) => {
+            let mut payload = comment_object(comment);
+            payload["open_comments"] = after.open_comments(comment.version).len().into();
+            ("plan_comment", payload)
+        }
+        EventKind::Continued { version, by } => {
+            let mut payload = after.version(*version).map_or_else(|| json!({"version": version, "approve": "approve"}), plan_object);
+            payload["continued"] = true.into();
+            payload["by"] = by_object(by);
             ("plan_review", payload)
         }
         EventKind::Question(question) => ("question", question_object(question)),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::engine::conversation::{GatewayNote, Item, StepRequest};
 use crate::engine::id::CallId;
+use crate::engine::plan::{PlanVersion, Step};
 use crate::engine::tool::ToolSpec;
 
 /// Most tools in one request (the protocol's own bound).
@@ -30,7 +31,7 @@ Messages that begin with [gateway] come from the gateway itself.";
 const PLAN: &str = "Plan mode is ON. You may look and think; nothing may be changed. Calls that would change something are refused by the gateway, \
 whatever you write. You cannot leave plan mode: only the person can, and not by talking to you. When you know what should be done, present it \
 with plan__submit (a summary and the steps in order; repeat the title of a refused step word for word to keep its call), then wait for the person. \
-Do not say that anything was changed, and do not say that plan mode is off.";
+If presenting fails, say so and ask in plain words. Do not say that anything was changed, and do not say that plan mode is off.";
 
 /// The JSON body of a streaming request.
 pub fn request(model: &str, step: &StepRequest) -> Value {
@@ -56,6 +57,9 @@ fn messages(step: &StepRequest) -> Vec<Value> {
         if !draft.is_empty() {
             system = format!("{system}\nSteps noted so far:\n{}", draft.join("\n"));
         }
+    }
+    if let Some(plan) = &step.approved {
+        system = format!("{system}\n\n{}", carried_out(plan, step.plan_mode));
     }
     let mut out = vec![json!({"role": "system", "content": system})];
     let results: HashMap<&CallId, &Value> = step.items.iter().filter_map(|i| if let Item::Result { id, output, .. } = i { Some((id, output)) } else { None }).collect();
@@ -106,14 +110,30 @@ fn assistant(text: Option<&String>, calls: &[(&CallId, &str, &Value)], results: 
     }
 }
 
+/// The approved plan, for as long as it is neither completed nor set aside.
+fn carried_out(plan: &PlanVersion, plan_mode: bool) -> String {
+    let now = if plan_mode { "Plan mode is on again, so none of it is carried out now." } else { "Each change may still be asked about." };
+    format!(
+        "The person approved plan {}, \"{}\". {now} When all of it is done, say so with plan__complete and a short summary of what was done.\n{}",
+        plan.version, plan.title, step_lines(&plan.steps)
+    )
+}
+
+fn step_lines(steps: &[Step]) -> String {
+    let line = |(n, step): (usize, &Step)| {
+        let call = step.kept.as_ref().map(|k| format!(" (call {} with {})", k.tool, k.arguments)).unwrap_or_default();
+        format!("{}. {}{call}", n + 1, step.title)
+    };
+    steps.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn told(note: &GatewayNote) -> String {
     match note {
         GatewayNote::Approved { version, title, steps } => {
-            let lines: Vec<String> = steps.iter().enumerate().map(|(n, step)| {
-                let call = step.kept.as_ref().map(|k| format!(" (call {} with {})", k.tool, k.arguments)).unwrap_or_default();
-                format!("{}. {}{call}", n + 1, step.title)
-            }).collect();
-            format!("The person approved plan {version}, \"{title}\". Plan mode is off. Carry out its steps now, in order, with tools; each change may still be asked about:\n{}", lines.join("\n"))
+            format!("The person approved plan {version}, \"{title}\". Plan mode is off. Carry out its steps now, in order, with tools; each change may still be asked about:\n{}", step_lines(steps))
+        }
+        GatewayNote::Continue { version, title, steps } => {
+            format!("The person wants plan {version}, \"{title}\", gone on with. Check first what is done already, say that you go on with it, then do what is left:\n{}", step_lines(steps))
         }
         GatewayNote::ChangesRequested { version, comments } if comments.trim().is_empty() => {
             format!("The person wants to keep planning; plan {version} was not approved. Ask what should be different.")

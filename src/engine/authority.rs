@@ -2,6 +2,7 @@
 //! engine's own spoken grammar can make one. Provider events, tool results and model text are other types.
 
 use super::id::{QuestionId, UtteranceId};
+use super::mode::Mode;
 
 /// Where a decision came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +19,8 @@ pub enum Surface {
     Client,
     /// The gateway itself (restart, expiry, configuration).
     Gateway,
+    /// The agent, by a tool that says how its own work stands. It decides nothing.
+    Agent,
 }
 
 impl Surface {
@@ -25,13 +28,13 @@ impl Surface {
     pub fn word(self) -> &'static str {
         match self {
             Surface::Chat => "chat", Surface::Rest => "rest", Surface::Screen => "screen", Surface::Voice => "voice",
-            Surface::Client => "client", Surface::Gateway => "gateway",
+            Surface::Client => "client", Surface::Gateway => "gateway", Surface::Agent => "agent",
         }
     }
 
     /// The surface a word names.
     pub fn from_word(word: &str) -> Option<Surface> {
-        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway]
+        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway, Surface::Agent]
             .into_iter().find(|s| s.word() == word)
     }
 }
@@ -51,8 +54,13 @@ impl By {
     /// The gateway itself.
     pub fn gateway() -> Self { Self { surface: Surface::Gateway, utterance: None, words: String::new() } }
 
-    /// `user` for every surface a person decides on, `gateway` for the gateway's own doing.
-    pub fn actor(&self) -> &'static str { if self.surface == Surface::Gateway { "gateway" } else { "user" } }
+    /// The agent, for what it says of its own work.
+    pub fn agent() -> Self { Self { surface: Surface::Agent, utterance: None, words: String::new() } }
+
+    /// `user` for every surface a person decides on, `gateway` for the gateway's own doing, `agent` for the agent's.
+    pub fn actor(&self) -> &'static str {
+        match self.surface { Surface::Gateway => "gateway", Surface::Agent => "agent", _ => "user" }
+    }
 
     /// True for surfaces where the person sees the thing they decide on.
     pub fn has_screen(&self) -> bool { matches!(self.surface, Surface::Chat | Surface::Rest | Surface::Screen) }
@@ -75,6 +83,17 @@ pub enum Decide {
         /// Hash of the text the person saw; must match when given.
         hash: Option<String>,
     },
+    /// Approve a version and carry it out in a mode (two decisions by one hand).
+    ApproveIn {
+        /// Which one; `None` is right only when exactly one waits.
+        version: Option<u32>,
+        /// Hash of the text the person saw; must match when given.
+        hash: Option<String>,
+        /// Default, bypass or autonomous.
+        mode: Mode,
+    },
+    /// Choose a mode of the list.
+    Mode(Mode),
     /// Send the plan back with comments.
     RequestChanges {
         /// Which one; `None` means the one that waits.
@@ -90,6 +109,29 @@ pub enum Decide {
     /// Take a dismissed newest version back into review.
     BackToReview {
         /// Which one.
+        version: Option<u32>,
+    },
+    /// Write, change or take away a comment on the plan. It is kept at once and sent when changes are requested.
+    Comment {
+        /// The comment that is changed; `None` writes a new one.
+        id: Option<u32>,
+        /// The version it is about; `None` means the one that waits.
+        version: Option<u32>,
+        /// The step it is about, from 1.
+        step: Option<u32>,
+        /// Words of the plan it is about; may be empty.
+        quote: String,
+        /// The comment; empty takes it away.
+        text: String,
+    },
+    /// Hand an approved plan to the agent again, to go on with.
+    Continue {
+        /// Which one; `None` means the one that is approved.
+        version: Option<u32>,
+    },
+    /// An approved plan is over, whatever the agent says of it.
+    MarkDone {
+        /// Which one; `None` means the one that is approved.
         version: Option<u32>,
     },
     /// Answer a tool's question.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::id::{CallId, ItemId, SpeechId, TurnId};
-use super::plan::Step;
+use super::plan::{PlanVersion, Step};
 use super::tool::ToolSpec;
 
 /// Items kept for the agent; the oldest go first. The log keeps all.
@@ -62,6 +62,15 @@ pub enum GatewayNote {
         /// Its steps, with the calls that were kept.
         steps: Vec<Step>,
     },
+    /// A person hands an approved version over again: see what is done already, then go on.
+    Continue {
+        /// Its number.
+        version: u32,
+        /// Its title.
+        title: String,
+        /// Its steps, with the calls that were kept.
+        steps: Vec<Step>,
+    },
     /// A person wants the plan changed.
     ChangesRequested {
         /// Its number.
@@ -95,6 +104,8 @@ pub struct StepRequest {
     pub plan_mode: bool,
     /// Steps of the draft plan so far (titles; the kept calls are shown, never taken back from an agent).
     pub draft: Vec<Step>,
+    /// The version that was approved and is neither completed nor set aside.
+    pub approved: Option<PlanVersion>,
     /// Operator's and client's instructions, may be empty.
     pub instructions: String,
 }

@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::authority::By;
+use super::comment::Comment;
 use super::id::{CallId, ItemId, QuestionId, SpeechId, UtteranceId};
-use super::mode::{AskPolicy, Posture};
+use super::mode::{AskPolicy, Mode, Posture};
 use super::plan::{PlanStatus, PlanVersion, Step};
 use super::todo::TodoItem;
-use super::tool::Effect;
+use super::tool::{Effect, call_hash};
 
 /// One numbered event.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +107,10 @@ pub struct Question {
     pub by: Option<By>,
 }
 
-/// A call that waits for a person.
+/// A tool's question can be answered on a screen this long, in milliseconds.
+pub const REQUEST_LIFE_MS: u64 = 600_000;
+
+/// A call that waits for a person. A yes is to this call with these arguments, once, and to no other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingApproval {
     /// Equal to the question's id.
@@ -125,6 +129,14 @@ pub struct PendingApproval {
     pub screen_only: bool,
     /// Unix milliseconds.
     pub created_ms: u64,
+}
+
+impl PendingApproval {
+    /// Hash of tool and arguments, in hex: what a yes is bound to.
+    pub fn hash(&self) -> String { call_hash(&self.tool, &self.arguments).iter().map(|b| format!("{b:02x}")).collect() }
+
+    /// Unix milliseconds at which it expires if nobody answers.
+    pub fn expires_ms(&self) -> u64 { self.created_ms.saturating_add(REQUEST_LIFE_MS) }
 }
 
 /// What the voice side is doing, for the page.
@@ -189,6 +201,9 @@ pub enum EventKind {
     },
     /// Posture, ask policy or draining changed.
     Mode(ModeEvent),
+    /// A looser mode was chosen while a response that began under this stricter one is under way: for that response's calls the
+    /// stricter still holds. `None`: what was chosen holds for everything now.
+    Still(Option<Mode>),
     /// A final line of talk.
     Transcript {
         /// Who.
@@ -219,8 +234,17 @@ pub enum EventKind {
         status: PlanStatus,
         /// Who.
         by: By,
-        /// Comments, when changes were requested.
+        /// Comments, when changes were requested; what was done, when it was completed.
         comments: String,
+    },
+    /// A comment on a plan was written, changed, sent, carried over or taken away (the whole comment as it is now).
+    Comment(Comment),
+    /// An approved version was handed to the agent again.
+    Continued {
+        /// Which.
+        version: u32,
+        /// Who.
+        by: By,
     },
     /// A question was asked or changed its state (the whole question as it is now).
     Question(Question),

@@ -9,8 +9,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::facts::{Facts, facts_of};
+use super::guard::Guard;
 use super::id::{CallId, QuestionId};
 use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
+use super::rules::{Rules, Ruling};
 use super::tool::{CallHash, Effect, Tier, ToolCall, ToolSpec};
 
 /// Bit 63: plan. Bits 32..=62: epoch. Bits 0..=31: running mutating calls.
@@ -22,7 +25,7 @@ const COUNT_MASK: u64 = 0xffff_ffff;
 /// Why the gate said no.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// Stable code: `plan_mode_blocked`, `policy_denied`, `unknown_tool`, `nobody_to_ask`, `stale_permit`, `arguments_changed`.
+    /// Stable code: `plan_mode_blocked`, `guarded`, `policy_denied`, `unknown_tool`, `nobody_to_ask`, `stale_permit`, `arguments_changed`.
     pub code: &'static str,
     /// For the agent and the person.
     pub message: String,
@@ -58,6 +61,8 @@ pub struct Permit {
     call: CallId,
     hash: CallHash,
     effect: Effect,
+    /// It changes nothing and bears no mark: it may begin in any posture.
+    safe: bool,
     epoch: u32,
 }
 
@@ -152,7 +157,7 @@ impl<W: Word> Gate<W> {
     ///
     /// Plan mode is looked at first and only ever subtracts: the stricter of the posture the call was made under and the
     /// present one counts. No error, absence or doubt yields a permit.
-    pub fn judge(&self, call: &ToolCall, spec: Option<&ToolSpec>, policy: Policy, approval: Option<&Approval>) -> Verdict {
+    pub fn judge(&self, call: &ToolCall, spec: Option<&ToolSpec>, policy: Policy<'_>, approval: Option<&Approval>) -> Verdict {
         let now = self.stamp();
         let Some(spec) = spec else {
             // Even the name of an unknown tool is refused by the posture first: the person hears the reason that holds.
@@ -162,26 +167,38 @@ impl<W: Word> Gate<W> {
                 Verdict::Refuse(Refusal { code: "unknown_tool", message: format!("There is no tool named {}.", call.tool), effect: Effect::Unknown })
             };
         };
-        let effect = spec.effect;
-        let marked = spec.irreversible || spec.needs_person;
-        if now.posture.stricter(call.stamp.posture) == Posture::Plan && (!effect.is_plan_safe() || marked) {
+        let facts = facts_of(spec, &call.arguments);
+        let effect = facts.effect;
+        if now.posture.stricter(call.stamp.posture) == Posture::Plan && !facts.is_plan_safe() {
             return Verdict::Refuse(plan_refusal(&call.tool, effect));
+        }
+        if let Some(why) = policy.guard.objects(&facts) {
+            return Verdict::Refuse(Refusal { code: "guarded", message: format!("{} was not run. {why}", spec.display), effect });
         }
         if spec.tier == Some(Tier::Deny) {
             return Verdict::Refuse(Refusal { code: "policy_denied", message: format!("{} is switched off here.", spec.display), effect });
         }
+        let ruling = policy.rules.ruling(&call.tool, &facts, policy.ask);
+        if let Some((Ruling::Deny, rule)) = ruling {
+            return Verdict::Refuse(Refusal { code: "policy_denied", message: format!("{} is denied by the rule \"{}\".", spec.display, rule.text()), effect });
+        }
         if let Some(given) = approval {
             if given.call == call.id && given.hash == call.hash() {
-                return Verdict::Allow(self.permit(call, effect, now));
+                return Verdict::Allow(self.permit(call, &facts, now));
             }
         }
-        if !must_ask(spec, policy.autonomy) {
-            return Verdict::Allow(self.permit(call, effect, now));
+        let marked = facts.irreversible || facts.needs_person;
+        let asks = match ruling {
+            Some((Ruling::Allow, _)) => false,
+            Some((Ruling::Ask | Ruling::Deny, _)) => true,
+            // Without a rule: what is marked is asked about always, a class as the autonomy level says and bypass does not.
+            None => marked || policy.ask == AskPolicy::Ask && must_ask(&facts, spec.tier, policy.autonomy),
+        };
+        if !asks {
+            return Verdict::Allow(self.permit(call, &facts, now));
         }
         match policy.ask {
-            AskPolicy::Ask => Verdict::Ask { screen_only: spec.irreversible },
-            AskPolicy::Bypass if !spec.irreversible => Verdict::Allow(self.permit(call, effect, now)),
-            AskPolicy::Bypass => Verdict::Ask { screen_only: true },
+            AskPolicy::Ask | AskPolicy::Bypass => Verdict::Ask { screen_only: facts.irreversible },
             AskPolicy::Refuse => Verdict::Refuse(Refusal {
                 code: "nobody_to_ask", message: "This would need a person's answer, and nobody is asked in this mode.".into(), effect,
             }),
@@ -198,7 +215,7 @@ impl<W: Word> Gate<W> {
         if permit.call != call.id || permit.hash != call.hash() {
             return Err(Refusal { code: "arguments_changed", message: "The call is not the one that was allowed.".into(), effect });
         }
-        if effect.is_plan_safe() {
+        if permit.safe {
             return Ok(Running { word: self.word.clone(), mutating: false });
         }
         let mut now = self.word.load();
@@ -217,28 +234,36 @@ impl<W: Word> Gate<W> {
         }
     }
 
-    fn permit(&self, call: &ToolCall, effect: Effect, stamp: Stamp) -> Permit {
-        Permit { call: call.id.clone(), hash: call.hash(), effect, epoch: stamp.epoch }
+    fn permit(&self, call: &ToolCall, facts: &Facts, stamp: Stamp) -> Permit {
+        Permit { call: call.id.clone(), hash: call.hash(), effect: facts.effect, safe: facts.is_plan_safe(), epoch: stamp.epoch }
     }
 }
 
 /// What decides beside the posture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy<'a> {
     /// How much is asked about.
     pub autonomy: Autonomy,
     /// What happens instead of asking.
     pub ask: AskPolicy,
+    /// The operator's rules.
+    pub rules: &'a Rules,
+    /// What nothing lets through.
+    pub guard: &'a Guard,
 }
 
-fn must_ask(spec: &ToolSpec, autonomy: Autonomy) -> bool {
-    if spec.irreversible || spec.needs_person {
-        return true;
-    }
+static NO_RULES: Rules = Rules::none();
+static NO_GUARD: Guard = Guard::none();
+
+impl Default for Policy<'_> {
+    fn default() -> Self { Self { autonomy: Autonomy::default(), ask: AskPolicy::default(), rules: &NO_RULES, guard: &NO_GUARD } }
+}
+
+fn must_ask(facts: &Facts, tier: Option<Tier>, autonomy: Autonomy) -> bool {
     match autonomy {
         Autonomy::Loose => false,
-        Autonomy::Hybrid => !spec.effect.is_plan_safe() && spec.tier != Some(Tier::Safe),
-        Autonomy::Strict => !matches!(spec.effect, Effect::Read | Effect::View | Effect::Session),
+        Autonomy::Hybrid => !facts.effect.is_plan_safe() && tier != Some(Tier::Safe),
+        Autonomy::Strict => !facts.effect.is_plan_safe(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::gate::Permit;
 use super::heard::Heard;
 use super::id::{CallId, ItemId, Ms, SpeechId, TurnId, UtteranceId};
-use super::mode::Autonomy;
+use super::mode::{Autonomy, Posture};
 use super::tool::{ToolCall, ToolOutcome};
 use super::turn::Frame;
 use crate::media::earcon::Earcon;
@@ -291,8 +291,8 @@ pub enum Action {
     CancelStep(TurnId),
     /// Run a call; answer with `Input::ToolDone`.
     Run(Permit, ToolCall),
-    /// The mode event before this is in the log: turn the gate, then `Input::Loosened`. If it is not, `Input::LogFailed`.
-    Loosen,
+    /// The mode event before this is in the log: turn the gate to this posture, then `Input::Loosened`. If it is not, `Input::LogFailed`.
+    Loosen(Posture),
     /// Something is to be said; its segments follow.
     BeginSpeech {
         /// Which.

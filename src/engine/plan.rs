@@ -3,12 +3,15 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::authority::By;
 use super::tool::CallHash;
 
 /// Longest title, in characters.
 pub const TITLE_CHARS: usize = 200;
-/// Longest body of all steps together, in characters.
+/// Longest text of a plan in all (summary, steps, questions, risks), in characters.
 pub const BODY_CHARS: usize = 50_000;
+/// Longest summary of what was done, in characters.
+pub const DONE_CHARS: usize = 4_000;
 /// Most steps of one plan.
 pub const STEPS_MAX: usize = 100;
 /// Versions kept in memory; older ones stay in the log.
@@ -39,9 +42,10 @@ pub struct Step {
 }
 
 /// What became of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanStatus {
     /// Presented; a person has not decided.
+    #[default]
     Waiting,
     /// A person approved it.
     Approved,
@@ -53,8 +57,10 @@ pub enum PlanStatus {
     SetAside,
     /// A newer version took its place.
     Superseded,
-    /// The agent says it is done.
+    /// The agent says it is done. Recorded, not verified.
     Completed,
+    /// A person says it is over; nobody says what was done.
+    Closed,
 }
 
 impl PlanStatus {
@@ -63,19 +69,28 @@ impl PlanStatus {
         match self {
             PlanStatus::Waiting => "waiting", PlanStatus::Approved => "approved", PlanStatus::ChangesRequested => "changes_requested",
             PlanStatus::Dismissed => "dismissed", PlanStatus::SetAside => "set_aside", PlanStatus::Superseded => "superseded",
-            PlanStatus::Completed => "completed",
+            PlanStatus::Completed => "completed", PlanStatus::Closed => "closed",
         }
     }
 
     /// The status a word names.
     pub fn from_word(word: &str) -> Option<PlanStatus> {
         use PlanStatus::*;
-        [Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed].into_iter().find(|s| s.word() == word)
+        [Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed, Closed].into_iter().find(|s| s.word() == word)
     }
 }
 
-/// One presented version. Its text never changes.
+/// Who brought a version to where it stands, and when.
 #[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// Who, on which surface, with what words.
+    pub by: By,
+    /// Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// One presented version. Its text never changes.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanVersion {
     /// 1 and up.
     pub version: u32,
@@ -93,11 +108,19 @@ pub struct PlanVersion {
     pub hash: String,
     /// What became of it.
     pub status: PlanStatus,
+    /// Unix milliseconds of its presentation; 0 before.
+    pub presented_ms: u64,
+    /// The newest decision about it.
+    pub decided: Option<Decided>,
+    /// What the agent says was done, once it has.
+    pub done: String,
 }
 
 /// A submitted plan before it has a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
+    /// A title of its own; empty: the first sentence of the summary.
+    pub title: String,
     /// The whole summary.
     pub summary: String,
     /// In order; `kept` is filled by the gateway, never from the arguments.
@@ -111,10 +134,18 @@ pub struct Proposal {
 /// Why a submission was refused; `field` names the argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BadPlan {
-    /// `summary`, `steps` or `plan`.
-    pub field: &'static str,
+    /// `missing_required_field` or `too_long`.
+    pub code: &'static str,
+    /// `summary`, `steps`, `steps[2].title` (counted from 0), `title` or `plan`.
+    pub field: String,
     /// For the agent.
     pub message: String,
+}
+
+impl BadPlan {
+    fn missing(field: &str, message: &str) -> Self { Self { code: "missing_required_field", field: field.into(), message: message.into() } }
+
+    fn too_long(field: impl Into<String>, message: String) -> Self { Self { code: "too_long", field: field.into(), message } }
 }
 
 impl Proposal {
@@ -129,16 +160,17 @@ impl Proposal {
         }
         let summary = arguments["summary"].as_str().unwrap_or("").trim().to_string();
         if summary.is_empty() {
-            return Err(BadPlan { field: "summary", message: "summary is missing: say in a sentence or two what the plan is for".into() });
+            return Err(BadPlan::missing("summary", "summary is missing: say in a sentence or two what the plan is for"));
         }
         let steps: Vec<Step> = arguments["steps"].as_array().map(|list| list.iter().filter_map(step_of).collect()).unwrap_or_default();
         if steps.is_empty() {
-            return Err(BadPlan { field: "steps", message: "steps is missing or empty: give at least one step".into() });
+            return Err(BadPlan::missing("steps", "steps is missing or empty: give at least one step"));
         }
         let texts = |name: &str| -> Vec<String> {
             arguments[name].as_array().map(|l| l.iter().filter_map(Value::as_str).map(str::to_string).collect()).unwrap_or_default()
         };
-        Self { summary, steps, open_questions: texts("open_questions"), risks: texts("risks") }.checked()
+        let title = arguments["title"].as_str().unwrap_or("").trim().to_string();
+        Self { title, summary, steps, open_questions: texts("open_questions"), risks: texts("risks") }.checked("title")
     }
 
     fn parse_markdown(text: &str) -> Result<Proposal, BadPlan> {
@@ -146,29 +178,43 @@ impl Proposal {
         let head = lines.next().unwrap_or("").trim();
         let summary = head.trim_start_matches('#').trim().to_string();
         if !head.starts_with("# ") || summary.is_empty() {
-            return Err(BadPlan { field: "plan", message: "plan must begin with a heading line, \"# What it is for\", and then hold its steps".into() });
+            return Err(BadPlan::missing("plan", "plan must begin with a heading line, \"# What it is for\", and then hold its steps"));
         }
         let steps: Vec<Step> = lines.map(|l| l.trim().trim_start_matches(['-', '*', '#']).trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ')').trim())
-            .filter(|l| !l.is_empty()).map(|l| Step { title: clip(l, TITLE_CHARS), ..Step::default() }).collect();
+            .filter(|l| !l.is_empty()).map(|l| Step { title: l.into(), ..Step::default() }).collect();
         if steps.is_empty() {
-            return Err(BadPlan { field: "plan", message: "plan holds a heading and no steps".into() });
+            return Err(BadPlan::missing("plan", "plan holds a heading and no steps"));
         }
-        Self { summary, steps, ..Self::default() }.checked()
+        Self { title: summary.clone(), summary, steps, ..Self::default() }.checked("plan")
     }
 
-    fn checked(self) -> Result<Proposal, BadPlan> {
-        let body: usize = self.steps.iter().map(|s| s.title.chars().count() + s.detail.chars().count()).sum();
-        if self.steps.len() > STEPS_MAX {
-            return Err(BadPlan { field: "steps", message: format!("a plan has at most {STEPS_MAX} steps, this one has {}", self.steps.len()) });
+    /// Nothing is cut: what is too long is refused, with the name of the argument.
+    fn checked(self, title_field: &str) -> Result<Proposal, BadPlan> {
+        let chars = |text: &str| text.chars().count();
+        if chars(&self.title) > TITLE_CHARS {
+            return Err(BadPlan::too_long(title_field, format!("a title has at most {TITLE_CHARS} characters, this one has {}", chars(&self.title))));
         }
-        if body + self.summary.chars().count() > BODY_CHARS {
-            return Err(BadPlan { field: "steps", message: format!("a plan has at most {BODY_CHARS} characters") });
+        if self.steps.len() > STEPS_MAX {
+            return Err(BadPlan::too_long("steps", format!("a plan has at most {STEPS_MAX} steps, this one has {}", self.steps.len())));
+        }
+        if let Some(at) = self.steps.iter().position(|s| chars(&s.title) > TITLE_CHARS) {
+            let message = format!("the title of a step has at most {TITLE_CHARS} characters, step {} has {}; put the rest into its detail", at + 1, chars(&self.steps[at].title));
+            return Err(BadPlan::too_long(format!("steps[{at}].title"), message));
+        }
+        let steps: usize = self.steps.iter().map(|s| chars(&s.title) + chars(&s.detail)).sum();
+        let body = steps + chars(&self.summary) + self.open_questions.iter().chain(&self.risks).map(|t| chars(t)).sum::<usize>();
+        if body > BODY_CHARS {
+            let field = if chars(&self.summary) > BODY_CHARS { "summary" } else { "steps" };
+            return Err(BadPlan::too_long(field, format!("a plan has at most {BODY_CHARS} characters in all, this one has {body}")));
         }
         Ok(self)
     }
 
-    /// First sentence of the summary, at most 200 characters.
+    /// Its own title, or the first sentence of the summary, at most 200 characters.
     pub fn title(&self) -> String {
+        if !self.title.is_empty() {
+            return self.title.clone();
+        }
         let end = self.summary.char_indices().find(|(i, c)| {
             matches!(c, '.' | '!' | '?' | '\n') && self.summary[i + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
         });
@@ -180,10 +226,13 @@ impl Proposal {
     pub fn hash(&self) -> String {
         let mut hasher = Sha256::new();
         let mut feed = |text: &str| {
-            let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-            hasher.update(bare.as_bytes());
+            hasher.update(bare(text).as_bytes());
             hasher.update([0]);
         };
+        // A title of its own is text of the plan; one that is the summary's beginning is in it already.
+        if !self.title.is_empty() && !self.summary.starts_with(&self.title) {
+            feed(&self.title);
+        }
         feed(&self.summary);
         for step in &self.steps {
             feed(&step.title);
@@ -214,9 +263,9 @@ impl Proposal {
 }
 
 /// Same words, whatever the case, marks or spacing.
-fn same_words(a: &str, b: &str) -> bool {
-    let bare = |t: &str| t.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_string).collect::<Vec<_>>();
-    bare(a) == bare(b)
+pub fn same_words(a: &str, b: &str) -> bool {
+    let words = |t: &str| t.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_string).collect::<Vec<_>>();
+    words(a) == words(b)
 }
 
 fn step_of(value: &Value) -> Option<Step> {
@@ -229,8 +278,11 @@ fn step_of(value: &Value) -> Option<Step> {
         title = clip(&detail, 120);
     }
     let tools = value["tools"].as_array().map(|l| l.iter().filter_map(Value::as_str).map(str::to_string).collect()).unwrap_or_default();
-    (!title.is_empty()).then(|| Step { title: clip(&title, TITLE_CHARS), detail, tools, kept: None })
+    (!title.is_empty()).then_some(Step { title, detail, tools, kept: None })
 }
+
+/// Text without any white space: two texts that differ only there are the same.
+pub fn bare(text: &str) -> String { text.chars().filter(|c| !c.is_whitespace()).collect() }
 
 /// The first `chars` characters.
 pub fn clip(text: &str, chars: usize) -> String { text.chars().take(chars).collect() }

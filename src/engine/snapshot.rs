@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::authority::{By, Surface};
+use super::comment::{COMMENTS_MAX, Comment, CommentState};
 use super::conversation::{GatewayNote, ITEMS_MAX, Item};
 use super::event::{Event, EventKind, PendingApproval, Question, Role, VoiceState};
 use super::id::{CallId, ItemId};
-use super::mode::{AskPolicy, Posture, Stamp};
-use super::plan::{PlanStatus, PlanVersion, Step, VERSIONS_MAX};
+use super::mode::{AskPolicy, Mode, Posture, Stamp};
+use super::plan::{Decided, PlanStatus, PlanVersion, Step, VERSIONS_MAX};
 use super::todo::TodoItem;
 
 /// Transcript lines kept in a snapshot; older ones stay in the log.
@@ -75,6 +76,8 @@ pub struct Snapshot {
     pub stamp: Stamp,
     /// In force.
     pub ask: AskPolicy,
+    /// The stricter mode that still holds for the response under way; what was chosen since is pending until it has ended.
+    pub still: Option<Mode>,
     /// Mutating calls that still run although plan mode is on.
     pub draining: u32,
     /// When plan mode was entered, Unix milliseconds.
@@ -89,6 +92,10 @@ pub struct Snapshot {
     pub plans: Vec<PlanVersion>,
     /// How many were ever presented.
     pub plan_count: u32,
+    /// Comments on plans, oldest first, without those that were taken away.
+    pub comments: Vec<Comment>,
+    /// How many comments were ever written.
+    pub comment_count: u32,
     /// The draft so far.
     pub draft: Vec<Step>,
     /// The open question, if any.
@@ -123,14 +130,21 @@ impl Snapshot {
         match &event.kind {
             EventKind::Started { .. } => self.ended = false,
             EventKind::Mode(mode) => self.apply_mode(event.at_ms, mode),
+            EventKind::Still(mode) => self.still = *mode,
             EventKind::Transcript { role, text, item, for_agent, surface, .. } => self.apply_line(event, *role, text, item, *for_agent, *surface),
             EventKind::Draft { steps } => self.draft = steps.clone(),
             EventKind::Presented(version) => {
                 self.plan_count = self.plan_count.max(version.version);
-                self.plans.push(version.clone());
+                self.plans.push(PlanVersion { presented_ms: event.at_ms, ..version.clone() });
                 drop_oldest(&mut self.plans, VERSIONS_MAX);
             }
-            EventKind::PlanDecided { version, status, comments, .. } => self.apply_decision(*version, *status, comments),
+            EventKind::PlanDecided { version, status, comments, by } => self.apply_decision(*version, *status, comments, Decided { by: by.clone(), at_ms: event.at_ms }),
+            EventKind::Comment(comment) => self.apply_comment(comment),
+            EventKind::Continued { version, .. } => {
+                if let Some(plan) = self.version(*version).cloned() {
+                    self.push_item(Item::Gateway(GatewayNote::Continue { version: *version, title: plan.title, steps: plan.steps }));
+                }
+            }
             EventKind::Question(question) => self.question = question.state.is_open().then(|| question.clone()),
             EventKind::ApprovalRequested(pending) => self.approvals.push(pending.clone()),
             EventKind::ApprovalResolved { request, .. } => self.approvals.retain(|a| &a.request != request),
@@ -152,11 +166,28 @@ impl Snapshot {
         }
     }
 
+    /// The mode in force, and the chosen one that waits for the response under way, if there is one.
+    pub fn modes(&self) -> (Mode, Option<Mode>) {
+        let chosen = Mode::of(self.stamp.posture, self.ask);
+        self.still.map_or((chosen, None), |still| (still, Some(chosen)))
+    }
+
     /// The version that waits for a decision.
     pub fn waiting(&self) -> Option<&PlanVersion> { self.plans.iter().rev().find(|p| p.status == PlanStatus::Waiting) }
 
     /// The newest version.
     pub fn newest(&self) -> Option<&PlanVersion> { self.plans.last() }
+
+    /// The version that is being carried out: approved, neither completed nor set aside.
+    pub fn approved(&self) -> Option<&PlanVersion> { self.plans.iter().rev().find(|p| p.status == PlanStatus::Approved) }
+
+    /// Something goes on: a call has no end yet, or the voice side works or speaks. No measure of progress.
+    pub fn is_active(&self) -> bool { self.trace.iter().any(|t| t.ended.is_none()) || matches!(self.voice, VoiceState::Processing | VoiceState::Speaking) }
+
+    /// Comments on this version that were not sent yet.
+    pub fn open_comments(&self, version: u32) -> Vec<Comment> {
+        self.comments.iter().filter(|c| c.version == version && c.state == CommentState::Open).cloned().collect()
+    }
 
     /// A version by number.
     pub fn version(&self, version: u32) -> Option<&PlanVersion> { self.plans.iter().find(|p| p.version == version) }
@@ -207,12 +238,33 @@ impl Snapshot {
         }
     }
 
-    fn apply_decision(&mut self, version: u32, status: PlanStatus, comments: &str) {
+    fn apply_comment(&mut self, comment: &Comment) {
+        self.comment_count = self.comment_count.max(comment.id);
+        let at = self.comments.iter().position(|c| c.id == comment.id);
+        match (at, comment.state) {
+            (Some(at), CommentState::Removed) => drop(self.comments.remove(at)),
+            (Some(at), _) => self.comments[at] = comment.clone(),
+            (None, CommentState::Removed) => {}
+            (None, _) => self.comments.push(comment.clone()),
+        }
+        if self.comments.len() > COMMENTS_MAX {
+            let oldest = self.comments.iter().position(|c| c.state != CommentState::Open).unwrap_or(0);
+            self.comments.remove(oldest);
+        }
+    }
+
+    fn apply_decision(&mut self, version: u32, status: PlanStatus, comments: &str, decided: Decided) {
         let Some(plan) = self.plans.iter_mut().find(|p| p.version == version) else { return };
         plan.status = status;
+        plan.decided = Some(decided);
+        if status == PlanStatus::Completed {
+            plan.done = comments.to_string();
+        }
         let (title, steps) = (plan.title.clone(), plan.steps.clone());
         match status {
             PlanStatus::Approved => self.push_item(Item::Gateway(GatewayNote::Approved { version, title, steps })),
+            // An approval that was taken back was none: the agent is not told to carry it out.
+            PlanStatus::Waiting => self.items.retain(|i| !matches!(i, Item::Gateway(GatewayNote::Approved { version: v, .. }) if *v == version)),
             PlanStatus::ChangesRequested => self.push_item(Item::Gateway(GatewayNote::ChangesRequested { version, comments: comments.to_string() })),
             _ => {}
         }

@@ -15,6 +15,7 @@ pub mod metrics;
 mod mirror;
 mod origin;
 mod page;
+mod plans;
 mod problem;
 pub mod realtime;
 mod rest;

@@ -139,7 +139,9 @@ impl From<AttachRefused> for Problem {
 impl From<Declined> for Problem {
     fn from(declined: Declined) -> Self {
         let status = match declined.code {
-            "no_such_request" | "no_such_version" => StatusCode::NOT_FOUND,
+            "no_such_request" | "no_such_version" | "no_such_comment" | "no_such_step" => StatusCode::NOT_FOUND,
+            "missing_required_field" | "too_long" | "no_comments" | "quote_not_found" => StatusCode::BAD_REQUEST,
+            "mode_forbidden" | "screen_only" => StatusCode::FORBIDDEN,
             _ => StatusCode::CONFLICT,
         };
         Problem::new(status, declined.code, declined.message)

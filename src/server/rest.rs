@@ -30,7 +30,7 @@ const APPROVALS: (usize, usize) = (100, 500);
 
 impl Operator {
     /// The door of a REST call.
-    fn rest(self) -> Result<OperatorDoor, Problem> {
+    pub(super) fn rest(self) -> Result<OperatorDoor, Problem> {
         self.door(Surface::Rest).ok_or_else(|| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "REST decides nothing here"))
     }
 }
@@ -126,6 +126,10 @@ pub async fn decide_approval(
         "already_decided" => resolved(),
         _ => Problem::from(declined),
     })?;
+    // Somebody was quicker: what was answered is not what was asked for here.
+    if done.code == "already" {
+        return Err(Problem { message: done.message, ..resolved() });
+    }
     Ok(Json(json!({
         "success": true, "status": if approve { "approved" } else { "rejected" }, "request_id": request,
         "session_id": handle.id(), "tool_name": approval.tool, "summary": done.message,

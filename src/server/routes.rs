@@ -11,7 +11,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::auth::{Grade, guard};
 use super::problem::{Problem, dress};
-use super::{Shared, metrics, mirror, page, rest, sessions, sockets};
+use super::{Shared, metrics, mirror, page, plans, rest, sessions, sockets};
 
 /// One line of the table.
 pub struct Route {
@@ -52,6 +52,12 @@ pub const ROUTES: &[Route] = routes! {
     POST "/api/link/new"                      Operator plain  rest::new_link;
     GET  "/api/sessions/{id}/plan_mode"       Operator plain  rest::plan_mode;
     POST "/api/sessions/{id}/plan_mode"       Operator plain  rest::set_plan_mode;
+    GET  "/api/sessions/{id}/mode"            Operator plain  plans::modes;
+    POST "/api/sessions/{id}/mode"            Operator plain  plans::set_mode;
+    GET  "/api/sessions/{id}/plans"           Operator plain  plans::list;
+    POST "/api/sessions/{id}/plans"           Operator plain  plans::decide;
+    GET  "/api/sessions/{id}/plans/difference" Operator plain plans::difference;
+    POST "/api/sessions/{id}/comments"        Operator plain  plans::comment;
     GET  "/api/autonomy"                      Operator plain  rest::autonomy;
     POST "/api/autonomy"                      Operator plain  rest::set_autonomy;
     GET  "/api/approvals"                     Operator plain  rest::approvals;

@@ -410,7 +410,7 @@ impl Driver {
             Action::Step(request) => self.step(*request),
             Action::CancelStep(turn) => self.cancel_step(turn),
             Action::Run(permit, call) => self.run_call(permit, call),
-            Action::Loosen => self.loosen(),
+            Action::Loosen(to) => self.loosen(to),
             Action::BeginSpeech { speech, item, turn, earcon } => self.mouth.begin(speech, item, turn, earcon),
             Action::Say { speech, segment, text } => {
                 self.mouth.say(SayJob { speech, segment, text });
@@ -547,9 +547,9 @@ impl Driver {
     }
 
     /// The event before this says that the mode is loosened. Only if it is in the log does the gate turn.
-    fn loosen(&mut self) {
+    fn loosen(&mut self, to: Posture) {
         if self.written {
-            self.engine.gate().flip(Posture::Default);
+            self.engine.gate().flip(to);
             self.pending.push_back(Input::Loosened);
         } else {
             self.pending.push_back(Input::LogFailed);
@@ -784,6 +784,12 @@ impl Driver {
             }
             Some(ChatCommand::Approve { version }) => self.input(decide(Decide::Approve { version, hash: None })),
             Some(ChatCommand::Leave) => self.input(decide(Decide::Leave)),
+            Some(ChatCommand::Decide(what)) => self.input(decide(what)),
+            Some(ChatCommand::Mode(mode)) => self.input(decide(Decide::Mode(mode))),
+            Some(ChatCommand::Modes) => {
+                let message = feral::modes_line(self.engine.snapshot());
+                self.reply(ticket, Reply { ok: true, code: "ok", message });
+            }
             Some(ChatCommand::Status) => self.input(Input::Report(ticket)),
             Some(ChatCommand::Usage) => self.reply(ticket, Reply { ok: false, code: "usage", message: feral::USAGE.to_string() }),
         }

@@ -14,7 +14,7 @@ use super::arguments;
 use super::manifest::{self, Endpoint};
 use super::reader::{Faults, ManifestError};
 use crate::engine::sentence::Sentence;
-use crate::engine::tool::{Tier, ToolCall, ToolOutcome, ToolSpec, fill_slots};
+use crate::engine::tool::{ToolCall, ToolOutcome, ToolSpec, fill_slots, listed};
 
 /// First-party manifests, one skill a file.
 const FIRST_PARTY: &[(&str, &str)] = &[
@@ -73,14 +73,8 @@ impl Catalogue {
     /// All tools, in the order of the files.
     pub fn specs(&self) -> &[ToolSpec] { &self.inner.specs }
 
-    /// What an agent is told of. While plan mode is on: what may run then, and the tool that presents a plan. Otherwise all but
-    /// that one. Hiding is a courtesy to the model; the gate is what refuses.
-    pub fn offered(&self, plan_mode: bool) -> Vec<ToolSpec> {
-        let presents = |e: &Endpoint| e.builtin.name == "plan_submit";
-        let safe = |s: &ToolSpec| s.effect.is_plan_safe() && !s.irreversible && !s.needs_person;
-        let shown = |e: &&Arc<Endpoint>| if plan_mode { safe(&e.spec) } else { !presents(e) };
-        self.inner.endpoints.iter().filter(shown).filter(|e| e.spec.tier != Some(Tier::Deny)).map(|e| e.spec.clone()).collect()
-    }
+    /// What an agent is told of while nothing is being carried out: see [`listed`], the one list there is.
+    pub fn offered(&self, plan_mode: bool) -> Vec<ToolSpec> { listed(self.specs(), plan_mode, false) }
 
     /// The tool of this name or alias; its `name` is the canonical one.
     pub fn spec(&self, name: &str) -> Option<&ToolSpec> { self.endpoint(name).map(|e| &e.spec) }

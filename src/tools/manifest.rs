@@ -34,7 +34,9 @@ const ENDPOINT_KEYS: &[&str] = &[
     "requires_user_approval", "result_budget", "emit_result_preview", "timeout_seconds", "effect", "irreversible", "ask", "step", "display",
     "aliases", "phrases", "answer",
 ];
-const PARAM_KEYS: &[&str] = &["name", "type", "items", "required", "description", "default", "enum"];
+const PARAM_KEYS: &[&str] = &["name", "type", "items", "required", "description", "default", "enum", "role", "effects"];
+/// What an argument is for, where the gate has to know, and the format it stands under in the schema.
+const ROLES: [(&str, &str); 3] = [("path", "path"), ("command", "command"), ("url", "uri")];
 
 /// Type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,10 @@ pub(super) struct Param {
     pub default: Option<Value>,
     pub choices: Vec<Value>,
     items: Option<Value>,
+    /// Format of the schema that tells the gate what the argument is for.
+    format: Option<&'static str>,
+    /// Class that each value raises the call to.
+    effects: Map<String, Value>,
 }
 
 /// One tool, complete.
@@ -254,7 +260,7 @@ fn param(value: &Value, path: &str, faults: &mut Faults) -> Option<Param> {
     let items = node.get("items").map(|i| i.as_str().map_or_else(|| i.clone(), |word| json!({"type": word})));
     let mut param = Param {
         name, kind: kind?, required: node.flag("required", faults) == Some(true), description: node.text("description", faults),
-        default: None, choices: node.list("enum", faults).to_vec(), items,
+        default: None, choices: node.list("enum", faults).to_vec(), items, format: role(&node, faults), effects: effects_of(&node, faults),
     };
     if let Some(default) = node.get("default") {
         match fit(default.clone(), &param) {
@@ -265,11 +271,33 @@ fn param(value: &Value, path: &str, faults: &mut Faults) -> Option<Param> {
     Some(param)
 }
 
+fn role(node: &Node, faults: &mut Faults) -> Option<&'static str> {
+    let word = node.word("role", &ROLES.map(|r| r.0), faults)?;
+    ROLES.iter().find(|r| r.0 == word).map(|r| r.1)
+}
+
+/// `{value: class}`: a value makes a call as bad as its class says, one that is not listed makes it unknown.
+fn effects_of(node: &Node, faults: &mut Faults) -> Map<String, Value> {
+    let Some(given) = node.get("effects") else { return Map::new() };
+    let Some(map) = given.as_object() else {
+        faults.add(node.path("effects"), "this is no object", "write {\"value\": \"class\", ...}");
+        return Map::new();
+    };
+    for (value, class) in map {
+        if class.as_str().and_then(Effect::from_word).is_none() {
+            faults.add(format!("{}.{value}", node.path("effects")), format!("{class} is no class"), format!("use one of {}", ALL_EFFECTS.map(Effect::word).join(", ")));
+        }
+    }
+    map.clone()
+}
+
 fn schema(params: &[Param]) -> Value {
     let mut properties = Map::new();
     for param in params {
         let mut field = Map::from_iter([("type".to_string(), json!(param.kind.word()))]);
         if !param.description.is_empty() { field.insert("description".into(), json!(param.description)); }
+        if let Some(format) = param.format { field.insert("format".into(), json!(format)); }
+        if !param.effects.is_empty() { field.insert("x-effects".into(), Value::Object(param.effects.clone())); }
         if let Some(items) = &param.items { field.insert("items".into(), items.clone()); }
         if let Some(default) = &param.default { field.insert("default".into(), default.clone()); }
         if !param.choices.is_empty() { field.insert("enum".into(), json!(param.choices)); }

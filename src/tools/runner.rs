@@ -15,6 +15,7 @@ use super::builtin::BuiltinContext;
 use super::catalogue::Catalogue;
 use super::limits::{Breaker, PER_TOOL, cap_feed, cap_output, per_hour};
 use super::manifest::Endpoint;
+use crate::engine::facts::facts_of;
 use crate::engine::gate::{Gate, Permit, Refusal, Running};
 use crate::engine::tool::{ToolCall, ToolOutcome};
 
@@ -70,7 +71,7 @@ impl ToolRunner {
         let refuse = |code, message: String| Refusal { code, message, effect };
         let endpoint = self.inner.catalogue.endpoint(&call.tool)
             .ok_or_else(|| refuse("unknown_tool", format!("There is no tool named {}.", call.tool)))?.clone();
-        if endpoint.spec.effect != effect {
+        if facts_of(&endpoint.spec, &call.arguments).effect != effect {
             return Err(refuse("stale_permit", "The tool is not the one that was allowed.".into()));
         }
         self.admit(&endpoint).map_err(|message| refuse("too_many_calls", message))?;

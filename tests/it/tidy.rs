@@ -26,7 +26,7 @@ const MAP: &[(&str, &[&str])] = &[
     // The door knows a conversation by its handle; a socket's sample rate, its packets and their order are the door's own matter.
     ("server", &["codec", "dialect", "engine", "media::jitter", "media::resample", "media::frame", "media::pace", "secret", "session::clock", "session::cost", "session::handle", "session::leg", "session::registry"]),
     // Settings name the modes and hide the keys; rooms get their part handed in and never import the tree.
-    ("config", &["engine::mode", "secret"]),
+    ("config", &["engine::mode", "engine::rules", "secret"]),
     // Measures the product with the product's own rooms; only commands call it.
     ("eval", ANY),
     ("cli", ANY),

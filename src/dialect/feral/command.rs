@@ -1,10 +1,13 @@
-//! The chat box's own commands: `/plan` and what may follow it. Everything else is talk.
+//! The chat box's own commands: `/plan` and `/mode` and what may follow them. Everything else is talk.
+
+use crate::engine::authority::Decide;
+use crate::engine::mode::Mode;
 
 /// Shown for a `/plan` line that fits nothing.
-pub const USAGE: &str = "Use /plan (or /plan and what to plan), /plan off, /plan approve N, /plan status.";
+pub const USAGE: &str = "Use /plan (or /plan and what to plan), /plan off, /plan approve N, /plan changes and what to change, /plan dismiss, /plan review, /plan continue, /plan done, /plan status; /mode, or /mode and one of default, plan, bypass, autonomous.";
 
 /// What a chat line asks of the gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ChatCommand {
     /// Enter plan mode.
     Enter {
@@ -22,6 +25,12 @@ pub enum ChatCommand {
     Leave,
     /// Say what mode this is.
     Status,
+    /// A decision about the plan that needs no more than its verb: `changes ...`, `dismiss`, `review`, `continue`, `done`.
+    Decide(Decide),
+    /// Say the modes: which is on, which there are.
+    Modes,
+    /// Choose a mode.
+    Mode(Mode),
     /// A `/plan` line that fits nothing: answer with [`USAGE`], change nothing.
     Usage,
 }
@@ -33,6 +42,9 @@ pub enum ChatCommand {
 pub fn parse_chat_command(line: &str) -> Option<ChatCommand> {
     let line = line.trim();
     let (first, rest) = split_word(line);
+    if first.eq_ignore_ascii_case("/mode") {
+        return Some(if rest.is_empty() { ChatCommand::Modes } else { Mode::from_word(&rest.to_ascii_lowercase()).map_or(ChatCommand::Usage, ChatCommand::Mode) });
+    }
     if !first.eq_ignore_ascii_case("/plan") {
         return None;
     }
@@ -43,6 +55,11 @@ pub fn parse_chat_command(line: &str) -> Option<ChatCommand> {
         "off" | "exit" | "cancel" | "stop" | "discard" if after.is_empty() => ChatCommand::Leave,
         "off" | "exit" | "cancel" | "stop" | "discard" => ChatCommand::Usage,
         "status" if after.is_empty() => ChatCommand::Status,
+        "changes" => ChatCommand::Decide(Decide::RequestChanges { version: None, comments: after.to_string() }),
+        "dismiss" if after.is_empty() => ChatCommand::Decide(Decide::Dismiss { version: None }),
+        "review" if after.is_empty() => ChatCommand::Decide(Decide::BackToReview { version: None }),
+        "continue" if after.is_empty() => ChatCommand::Decide(Decide::Continue { version: None }),
+        "done" if after.is_empty() => ChatCommand::Decide(Decide::MarkDone { version: None }),
         "help" | "?" if after.is_empty() => ChatCommand::Usage,
         _ => enter(rest),
     };

@@ -4,7 +4,9 @@
 use serde_json::{Map, Value};
 
 use crate::engine::authority::Decide;
+use crate::engine::comment::{COMMENT_CHARS, QUOTE_CHARS};
 use crate::engine::id::QuestionId;
+use crate::engine::mode::{MODES, Mode};
 
 /// Longest chat line and longest comment, in characters. Chosen: as long as a client's instructions may be.
 pub const TEXT_CHARS_MAX: usize = 16_384;
@@ -106,8 +108,9 @@ fn read(map: &Map<String, Value>) -> Result<(Option<String>, Deed), Wrong> {
         "plan_decision" => Deed::Decide(plan_decision(payload)?),
         "approval_decision" => Deed::Decide(approval_decision(payload)?),
         "stop" => Deed::Stop(stop_scope(payload)?),
-        "mode" => Deed::Decide(posture(payload)?),
-        other => return wrong("type", format!("\"{other}\" is none of chat, plan_decision, approval_decision, stop, mode")),
+        "mode" => Deed::Decide(mode(payload)?),
+        "plan_comment" => Deed::Decide(comment(payload)?),
+        other => return wrong("type", format!("\"{other}\" is none of chat, plan_decision, plan_comment, approval_decision, stop, mode")),
     };
     Ok((session_id, deed))
 }
@@ -151,23 +154,45 @@ fn plan_decision(payload: &Map<String, Value>) -> Result<Decide, Wrong> {
     let given = version(payload)?;
     let named = || given.map_or_else(|| wrong("payload.version", "is missing: say which version you decide on"), |v| Ok(Some(v)));
     Ok(match decision.as_str() {
-        "approve" => Decide::Approve { version: named()?, hash },
+        "approve" => match bounded(payload, "mode", "payload.mode", 1, TYPE_CHARS)? {
+            None => Decide::Approve { version: named()?, hash },
+            Some(word) => Decide::ApproveIn { version: named()?, hash, mode: carried_out_in(&word)? },
+        },
         "request_changes" => Decide::RequestChanges { version: named()?, comments },
         "dismiss" => Decide::Dismiss { version: named()? },
         "back_to_review" => Decide::BackToReview { version: named()? },
+        "continue" => Decide::Continue { version: given },
+        "mark_done" => Decide::MarkDone { version: given },
         "leave" => Decide::Leave,
-        other => return wrong("payload.decision", format!("\"{other}\" is none of approve, request_changes, dismiss, back_to_review, leave")),
+        other => return wrong("payload.decision", format!("\"{other}\" is none of approve, request_changes, dismiss, back_to_review, continue, mark_done, leave")),
     })
 }
 
-fn version(payload: &Map<String, Value>) -> Result<Option<u32>, Wrong> {
-    match payload.get("version") {
+/// The mode an approved plan is carried out in.
+fn carried_out_in(word: &str) -> Result<Mode, Wrong> {
+    match Mode::from_word(word).filter(|m| *m != Mode::Plan) {
+        Some(mode) => Ok(mode),
+        None => wrong("payload.mode", format!("\"{word}\" is none of default, bypass, autonomous")),
+    }
+}
+
+fn version(payload: &Map<String, Value>) -> Result<Option<u32>, Wrong> { number(payload, "version") }
+
+fn number(payload: &Map<String, Value>, name: &str) -> Result<Option<u32>, Wrong> {
+    match payload.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_u64().and_then(|v| u32::try_from(v).ok()).filter(|v| *v > 0) {
-            Some(version) => Ok(Some(version)),
-            None => wrong("payload.version", "must be a whole number, 1 or more"),
+            Some(number) => Ok(Some(number)),
+            None => wrong(&format!("payload.{name}"), "must be a whole number, 1 or more"),
         },
     }
+}
+
+/// `{id?, version?, step?, quote?, text}`: a new comment, another text for one, or (with an empty text) one less.
+fn comment(payload: &Map<String, Value>) -> Result<Decide, Wrong> {
+    let text = bounded(payload, "text", "payload.text", 0, COMMENT_CHARS)?.map_or_else(|| wrong("payload.text", "is missing"), Ok)?;
+    let quote = bounded(payload, "quote", "payload.quote", 0, QUOTE_CHARS)?.unwrap_or_default();
+    Ok(Decide::Comment { id: number(payload, "id")?, version: version(payload)?, step: number(payload, "step")?, quote, text })
 }
 
 fn approval_decision(payload: &Map<String, Value>) -> Result<Decide, Wrong> {
@@ -184,6 +209,14 @@ fn stop_scope(payload: &Map<String, Value>) -> Result<StopScope, Wrong> {
         "speech" => Ok(StopScope::Speech),
         "turn" => Ok(StopScope::Turn),
         other => wrong("payload.scope", format!("\"{other}\" is neither speech nor turn")),
+    }
+}
+
+/// `{mode}` names one of the list, `{posture}` the posture alone.
+fn mode(payload: &Map<String, Value>) -> Result<Decide, Wrong> {
+    match bounded(payload, "mode", "payload.mode", 1, TYPE_CHARS)? {
+        None => posture(payload),
+        Some(word) => Mode::from_word(&word).map(Decide::Mode).map_or_else(|| wrong("payload.mode", format!("\"{word}\" is none of {}", MODES.join(", "))), Ok),
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::fields::Fields;
 use super::{RecordError, opaque};
 use crate::engine::authority::{By, Surface};
+use crate::engine::comment::{Comment, CommentState};
 use crate::engine::event::{PendingApproval, Question, QuestionKind, QuestionState};
 use crate::engine::id::{CallId, QuestionId, UtteranceId};
 use crate::engine::plan::{KeptCall, PlanStatus, PlanVersion, Step};
@@ -84,6 +85,29 @@ pub(super) fn version_in(f: &Fields<'_>) -> Result<PlanVersion, RecordError> {
         risks: f.texts("risks")?,
         hash: f.text("hash")?,
         status: f.word("status", PlanStatus::from_word)?,
+        ..PlanVersion::default()
+    })
+}
+
+pub(super) fn comment_out(c: &Comment, map: &mut Map<String, Value>) {
+    map.insert("id".into(), c.id.into());
+    map.insert("version".into(), c.version.into());
+    map.insert("step".into(), json!(c.step));
+    map.insert("quote".into(), c.quote.as_str().into());
+    map.insert("text".into(), c.text.as_str().into());
+    map.insert("state".into(), c.state.word().into());
+    map.insert("by".into(), by_out(&c.by));
+}
+
+pub(super) fn comment_in(f: &Fields<'_>) -> Result<Comment, RecordError> {
+    Ok(Comment {
+        id: f.small("id")?,
+        version: f.small("version")?,
+        step: f.maybe("step", Fields::small)?,
+        quote: f.text("quote")?,
+        text: f.text("text")?,
+        state: f.word("state", CommentState::from_word)?,
+        by: by_in(&f.object("by")?)?,
     })
 }
 

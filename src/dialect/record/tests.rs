@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::authority::{By, Surface};
+use crate::engine::comment::{Comment, CommentState};
 use crate::engine::event::*;
 use crate::engine::id::*;
 use crate::engine::mode::{AskPolicy, Posture};
@@ -27,7 +28,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn any_by() -> impl Strategy<Value = By> {
-    let surface = prop::sample::select(vec![Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway]);
+    let surface = prop::sample::select(vec![Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway, Surface::Agent]);
     (surface, option::of(any::<u64>()), any::<String>())
         .prop_map(|(surface, u, words)| By { surface, utterance: u.map(UtteranceId), words })
 }
@@ -40,12 +41,19 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn any_status() -> impl Strategy<Value = PlanStatus> {
     use PlanStatus::*;
-    prop::sample::select(vec![Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed])
+    prop::sample::select(vec![Waiting, Approved, ChangesRequested, Dismissed, SetAside, Superseded, Completed, Closed])
 }
 
 fn any_version() -> impl Strategy<Value = PlanVersion> {
     (any::<u32>(), any::<String>(), any::<String>(), vec(any_step(), 0..4), vec(any::<String>(), 0..3), vec(any::<String>(), 0..3), "[0-9a-f]{16}", any_status())
-        .prop_map(|(version, title, summary, steps, open_questions, risks, hash, status)| PlanVersion { version, title, summary, steps, open_questions, risks, hash, status })
+        .prop_map(|(version, title, summary, steps, open_questions, risks, hash, status)| PlanVersion { version, title, summary, steps, open_questions, risks, hash, status, ..PlanVersion::default() })
+}
+
+fn any_comment() -> impl Strategy<Value = Comment> {
+    use CommentState::*;
+    let state = prop::sample::select(vec![Open, Sent, Outdated, Removed]);
+    (any::<u32>(), any::<u32>(), option::of(any::<u32>()), any::<String>(), any::<String>(), state, any_by())
+        .prop_map(|(id, version, step, quote, text, state, by)| Comment { id, version, step, quote, text, state, by })
 }
 
 fn any_question() -> impl Strategy<Value = Question> {
@@ -95,10 +103,13 @@ pub fn any_kind() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         prop::sample::select(vec!["new", "resumed"]).prop_map(|how| EventKind::Started { how }),
         any_mode().prop_map(EventKind::Mode),
+        option::of(prop::sample::select(crate::engine::mode::Mode::LIST.to_vec())).prop_map(EventKind::Still),
         any_talk(),
         vec(any_step(), 0..4).prop_map(|steps| EventKind::Draft { steps }),
         any_version().prop_map(EventKind::Presented),
         (any::<u32>(), any_status(), any_by(), any::<String>()).prop_map(|(version, status, by, comments)| EventKind::PlanDecided { version, status, by, comments }),
+        any_comment().prop_map(EventKind::Comment),
+        (any::<u32>(), any_by()).prop_map(|(version, by)| EventKind::Continued { version, by }),
         any_question().prop_map(EventKind::Question),
         any_pending().prop_map(EventKind::ApprovalRequested),
         (any::<String>(), any::<String>(), prop::sample::select(vec!["approved", "denied", "expired", "withdrawn"]), any_by())
@@ -147,15 +158,21 @@ fn a_value_deeper_than_a_reader_accepts_survives() {
 }
 
 #[test]
-fn an_unknown_kind_is_named() {
+fn ledger_d14_a_wrong_payload_or_an_unknown_kind_is_a_loud_failure() {
     assert_eq!(decode(r#"{"v":1,"seq":1,"at":1,"kind":"flip"}"#), Err(RecordError::UnknownKind("flip".into())));
     assert_eq!(decode(r#"{"v":2,"seq":1,"at":1,"kind":"ended","reason":""}"#), Err(RecordError::Version("2".into())));
     let error = decode(r#"{"v":1,"seq":1,"at":1,"kind":"voice","state":"singing"}"#).map_err(|e| e.to_string());
+    for (broken, part) in [
+        (r#""posture":true,"ask":"ask","epoch":1"#, "posture"), (r#""posture":"plan","ask":"ask","epoch":-1"#, "epoch"), (r#""posture":"plan","ask":"ask""#, "epoch"), (r#""ask":"ask","epoch":1"#, "posture"),
+    ] {
+        let line = format!(r#"{{"v":1,"seq":1,"at":1,"kind":"mode",{broken},"draining":0,"restored":false,"reason":"","by":{{"surface":"chat","utterance":null,"words":""}},"approved":null}}"#);
+        assert!(decode(&line).is_err_and(|e| e.to_string().contains(part)), "{broken}");
+    }
     assert_eq!(error, Err("voice: field \"state\" has the unknown word \"singing\"".into()));
 }
 
 #[test]
-fn an_unknown_posture_is_plan_and_said_so_r12() {
+fn ledger_d15_an_unknown_posture_is_plan_and_said_so_r12() {
     let line = |posture: &str, ask: &str| format!(
         r#"{{"v":1,"seq":1,"at":1,"kind":"mode","posture":"{posture}","ask":"{ask}","epoch":1,"draining":0,"restored":false,"reason":"","by":{{"surface":"chat","utterance":null,"words":""}},"approved":null}}"#
     );

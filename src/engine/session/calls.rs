@@ -7,45 +7,54 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::super::authority::By;
-use super::super::event::{EventKind, PendingApproval, Question, QuestionKind, QuestionState};
+use super::super::event::{EventKind, QuestionKind};
 use super::super::gate::{Approval, Refusal, Verdict};
 use super::super::id::{CallId, Ms, QuestionId, TurnId};
 use super::super::input::{Action, Count};
-use super::super::mode::Stamp;
+use super::super::facts::facts_of;
+use super::super::mode::{AskPolicy, Stamp};
 use super::super::plan::{KeptCall, PlanStatus, PlanVersion, Proposal, Step};
 use super::super::todo;
 use super::super::tool::{SessionDeed, ToolCall, ToolOutcome, ToolSpec, fill_slots};
-use super::speak::Purpose;
-use super::{ANSWER_WINDOW_MS, Engine, REQUEST_LIFE_MS};
+use super::Engine;
 use crate::media::earcon::Earcon;
 
 /// Calls that wait in the lane at most; more are refused.
 const LANE_MAX: usize = 32;
-/// Calls that wait for a screen at most; the oldest expires.
-const PARKED_MAX: usize = 16;
 
-#[derive(Debug)]
-struct Wanted {
-    call: ToolCall,
-    turn: TurnId,
-    since: Ms,
-    approval: Option<Approval>,
+/// What was in force when the response that wants a call began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub turn: TurnId,
+    pub stamp: Stamp,
+    pub ask: AskPolicy,
 }
 
 #[derive(Debug)]
-struct Parked {
-    wanted: Wanted,
-    request: QuestionId,
-    expires_at: Ms,
+pub(super) struct Wanted {
+    pub call: ToolCall,
+    turn: TurnId,
+    ask: AskPolicy,
+    since: Ms,
+    pub approval: Option<Approval>,
+}
+
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub wanted: Wanted,
+    pub request: QuestionId,
+    pub expires_at: Ms,
+    /// A person is reminded of it once.
+    pub remind_at: Option<Ms>,
 }
 
 /// The lane.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    queue: VecDeque<Wanted>,
-    asked: Option<Wanted>,
+    pub(super) queue: VecDeque<Wanted>,
+    pub(super) asked: Option<Wanted>,
     running: Option<Wanted>,
-    parked: Vec<Parked>,
+    pub(super) parked: Vec<Parked>,
     hold_until: Option<Ms>,
     /// What a person loosened by voice may still be taken back: the approved version, if it was an approval, and until when.
     pub(super) hasty: Option<(Option<u32>, Ms)>,
@@ -57,7 +66,7 @@ impl Lane {
 
     pub(super) fn is_parked(&self, call: &CallId) -> bool { self.parked.iter().any(|p| &p.wanted.call.id == call) }
 
-    pub(super) fn deadline(&self) -> Option<Ms> { self.parked.iter().map(|p| p.expires_at).chain(self.hold_until).min() }
+    pub(super) fn deadline(&self) -> Option<Ms> { self.parked.iter().flat_map(|p| [Some(p.expires_at), p.remind_at]).flatten().chain(self.hold_until).min() }
 
     /// Calls that wait, and calls that wait for a screen.
     #[cfg(test)]
@@ -71,11 +80,11 @@ impl Lane {
 }
 
 impl Engine {
-    pub(super) fn want_call(&mut self, turn: TurnId, id: CallId, tool: String, arguments: Result<Value, ToolOutcome>, stamp: Stamp) {
+    pub(super) fn want_call(&mut self, made: Made, id: CallId, tool: String, arguments: Result<Value, ToolOutcome>) {
         let display = self.spec(&tool).map_or_else(|| tool.clone(), |s| s.display.clone());
         let shown = arguments.as_ref().map_or_else(|_| json!({}), Clone::clone);
         self.event(EventKind::ToolStart { call: id.clone(), tool: tool.clone(), arguments: shown.clone(), display });
-        let wanted = Wanted { call: ToolCall { id, tool, arguments: shown, stamp }, turn, since: self.now, approval: None };
+        let wanted = Wanted { call: ToolCall { id, tool, arguments: shown, stamp: made.stamp }, turn: made.turn, ask: made.ask, since: self.now, approval: None };
         match arguments {
             Err(outcome) => self.answer(wanted, outcome),
             Ok(_) if self.lane.queue.len() >= LANE_MAX => self.answer(wanted, ToolOutcome::failed("queue_full", "Too many calls wait already; it was not run.")),
@@ -111,11 +120,11 @@ impl Engine {
         // After a present nothing but looking is let through in that response.
         let looks_only = self.turn_has_presented();
         let spec = self.spec(&wanted.call.tool).cloned();
-        if looks_only && spec.as_ref().is_none_or(|s| !s.effect.is_plan_safe()) {
+        if looks_only && spec.as_ref().is_none_or(|s| !facts_of(s, &wanted.call.arguments).is_plan_safe()) {
             return self.answer(wanted, ToolOutcome::failed("plan_presented", "A plan was just presented; nothing else is run until a person has decided."));
         }
         wanted.call.stamp = self.stricter_stamp(wanted.call.stamp);
-        match self.gate.judge(&wanted.call, spec.as_ref(), self.policy(), wanted.approval.as_ref()) {
+        match self.gate.judge(&wanted.call, spec.as_ref(), self.policy(wanted.ask), wanted.approval.as_ref()) {
             Verdict::Allow(permit) => {
                 let call = wanted.call.clone();
                 // How long it takes is counted from here, not from the question before it.
@@ -184,140 +193,6 @@ impl Engine {
         self.event(EventKind::Draft { steps });
     }
 
-    fn ask_about(&mut self, wanted: Wanted, spec: &ToolSpec, irreversible: bool) {
-        let what = spec.ask.as_ref().map_or_else(|| format!("Run {}?", spec.display), |ask| fill_slots(ask, &wanted.call.arguments));
-        let text = match self.language().answers() {
-            _ if irreversible => format!("{what} This cannot be undone, so it needs an answer on the screen."),
-            Some((yes, no)) => format!("{what} Say {yes}, if you want that, or say {no}."),
-            None => format!("{what} I understand no spoken answer in this language. It can only be answered in the chat or on the screen."),
-        };
-        // Where no answer is understood by voice, none is waited for: it is said once where to answer, and speech goes on meaning itself.
-        let screen_only = irreversible || self.language().answers().is_none();
-        let request = QuestionId(format!("req_{:06}", self.fresh()));
-        let effect = spec.effect;
-        self.event(EventKind::ApprovalRequested(PendingApproval {
-            request: request.clone(), call: wanted.call.id.clone(), tool: wanted.call.tool.clone(), arguments: wanted.call.arguments.clone(), effect,
-            reason: what, screen_only, created_ms: self.epoch_ms + self.now,
-        }));
-        let question = Question {
-            id: request, kind: QuestionKind::Tool, text, version: None, call: Some(wanted.call.id.clone()), screen_only,
-            state: QuestionState::Asked, outcome: String::new(), by: None,
-        };
-        self.lane.asked = Some(wanted);
-        self.ask(question, Some(REQUEST_LIFE_MS));
-    }
-
-    /// Opens a question and says it.
-    pub(super) fn ask(&mut self, question: Question, life_ms: Option<u64>) {
-        self.asked = super::Asked { expires_at: life_ms.map(|ms| self.now + ms), ..Default::default() };
-        let (id, text) = (question.id.clone(), question.text.clone());
-        self.event(EventKind::Question(question));
-        self.say(Purpose::Question(id), text, None);
-    }
-
-    pub(super) fn question_was_heard(&mut self, id: &QuestionId) {
-        let voice = self.speaks() && self.leg.is_some_and(|l| l.hears) && self.config.voice_exit;
-        let Some(question) = self.question().filter(|q| &q.id == id && q.state == QuestionState::Asked).cloned() else { return };
-        if question.screen_only || (!voice && question.kind != QuestionKind::Tool) || !self.speaks() {
-            if question.screen_only { self.park_asked() }
-            return;
-        }
-        self.asked.heard_at = Some(self.now);
-        self.event(EventKind::Question(Question { state: QuestionState::Heard, ..question }));
-    }
-
-    pub(super) fn asked_is_heard(&self) -> bool { self.question().is_some_and(|q| q.state == QuestionState::Heard) }
-
-    /// Says the open question again, if it has not been heard to the end.
-    pub(super) fn reask(&mut self) {
-        let Some(question) = self.question().filter(|q| q.state == QuestionState::Asked && !q.screen_only).cloned() else { return };
-        if self.speaks() && !self.mouth.has_question(&question.id) && self.asked.repeats < 3 {
-            self.asked.repeats += 1;
-            self.say(Purpose::Question(question.id), question.text, None);
-        }
-    }
-
-    /// The spoken window closes 15 s after the question was heard, unless somebody is speaking since before that.
-    pub(super) fn close_answer_window(&mut self) {
-        let Some(heard_at) = self.asked.heard_at.filter(|_| self.asked_is_heard()) else { return };
-        let closes = heard_at + ANSWER_WINDOW_MS;
-        if self.now < closes || self.ears.speaking_since(closes) || self.ears.is_recognising() || self.mouth.is_audible() {
-            return;
-        }
-        let kind = self.question().map(|q| q.kind);
-        if kind == Some(QuestionKind::Tool) {
-            self.park_asked();
-            self.say_plain("I heard no answer, so I have not done it. You can still answer on the screen.");
-        } else {
-            self.end_question("expired", &By::gateway());
-            self.say_plain("I heard no answer. Plan mode stays on.");
-        }
-    }
-
-    /// The asked call steps aside: only a screen can answer it now.
-    pub(super) fn park_asked(&mut self) {
-        let Some(question) = self.question().filter(|q| q.kind == QuestionKind::Tool).cloned() else { return };
-        let Some(wanted) = self.lane.asked.take() else { return };
-        let expires_at = self.asked.expires_at.unwrap_or(self.now + REQUEST_LIFE_MS);
-        self.lane.parked.push(Parked { wanted, request: question.id.clone(), expires_at });
-        self.asked = super::Asked::default();
-        self.event(EventKind::Question(Question { state: QuestionState::ScreenOnly, ..question }));
-        if self.lane.parked.len() > PARKED_MAX {
-            let oldest = self.lane.parked[0].request.clone();
-            self.resolve_request(&oldest, "expired", &By::gateway());
-        }
-    }
-
-    pub(super) fn expire_requests(&mut self) {
-        if self.asked.expires_at.is_some_and(|at| self.now >= at) {
-            if let Some(id) = self.question().map(|q| q.id.clone()) {
-                // A plan's question has no call behind it; left open, nothing that waits behind it would ever be answered.
-                if !self.resolve_request(&id, "expired", &By::gateway()) {
-                    self.end_question("expired", &By::gateway());
-                    self.say_plain("I heard no answer. Plan mode stays on.");
-                }
-            }
-        }
-        let due: Vec<QuestionId> = self.lane.parked.iter().filter(|p| self.now >= p.expires_at).map(|p| p.request.clone()).collect();
-        for request in due {
-            self.resolve_request(&request, "expired", &By::gateway());
-        }
-    }
-
-    /// Closes the open question with this outcome.
-    pub(super) fn end_question(&mut self, outcome: &str, by: &By) {
-        let Some(question) = self.question().cloned() else { return };
-        self.asked = super::Asked::default();
-        let state = if outcome == "expired" { QuestionState::Expired } else { QuestionState::Answered };
-        self.drop_question_speech(&question.id);
-        self.event(EventKind::Question(Question { state, outcome: outcome.into(), by: Some(by.clone()), ..question }));
-    }
-
-    /// Answers a waiting call. False: no such request waits.
-    pub(super) fn resolve_request(&mut self, request: &QuestionId, status: &'static str, by: &By) -> bool {
-        let asked = self.question().is_some_and(|q| &q.id == request && q.state.is_open());
-        let wanted = match self.lane.parked.iter().position(|p| &p.request == request) {
-            Some(at) => Some(self.lane.parked.remove(at).wanted),
-            None if asked => self.lane.asked.take(),
-            None => None,
-        };
-        let Some(mut wanted) = wanted else { return false };
-        if asked {
-            self.end_question(status, by);
-        }
-        self.event(EventKind::ApprovalResolved { request: request.clone(), call: wanted.call.id.clone(), status, by: by.clone() });
-        match status {
-            "approved" => {
-                wanted.approval = Some(Approval { request: request.clone(), call: wanted.call.id.clone(), hash: wanted.call.hash() });
-                self.lane.queue.push_front(wanted);
-            }
-            "denied" => self.answer(wanted, ToolOutcome::failed("denied_by_user", "The person said no; it was not run.")),
-            "withdrawn" => self.answer(wanted, ToolOutcome::failed("cancelled", "The question was withdrawn; it was not run.")),
-            _ => self.answer(wanted, ToolOutcome::failed("expired", "Nobody answered in time; it was not run.")),
-        }
-        true
-    }
-
     /// Plan mode has been entered: everything that has not begun is judged anew, and so refused if it would change something.
     pub(super) fn rejudge_all(&mut self) {
         let asked = self.lane.asked.take();
@@ -354,13 +229,14 @@ impl Engine {
         let Some(wanted) = self.lane.running.take() else { return };
         let outcome = match &outcome.session {
             Some(SessionDeed::SubmitPlan(arguments)) => self.submit_plan(arguments),
+            Some(SessionDeed::CompletePlan(arguments)) => self.complete_plan(arguments),
             Some(SessionDeed::WriteTodo(arguments)) => self.write_todo(arguments),
             None => outcome,
         };
         if outcome.error_code == "plan_mode_blocked" {
             // Refused as it was about to begin: plan mode came in between.
             let spec = self.spec(&wanted.call.tool).cloned();
-            self.count_blocked(spec.as_ref().map_or(super::super::tool::Effect::Unknown, |s| s.effect));
+            self.count_blocked(spec.as_ref().map_or(super::super::tool::Effect::Unknown, |s| facts_of(s, &wanted.call.arguments).effect));
             if let Some(spec) = &spec { self.keep_in_draft(spec, &wanted.call) }
             self.answer(wanted, outcome);
             return self.say_refused(spec.is_some());
@@ -369,7 +245,7 @@ impl Engine {
     }
 
     /// The one place where a call ends.
-    fn answer(&mut self, wanted: Wanted, outcome: ToolOutcome) {
+    pub(super) fn answer(&mut self, wanted: Wanted, outcome: ToolOutcome) {
         let Wanted { call, since, .. } = wanted;
         self.event(EventKind::ToolResult {
             call: call.id.clone(), tool: call.tool, success: outcome.success, error_code: outcome.error_code, error: outcome.error,
@@ -393,10 +269,13 @@ impl Engine {
     }
 
     fn submit_plan(&mut self, arguments: &Value) -> ToolOutcome {
+        if let Some(refused) = self.report_upward() {
+            return refused;
+        }
         let mut proposal = match Proposal::parse(arguments) {
             Ok(proposal) => proposal,
             Err(bad) => {
-                let mut outcome = ToolOutcome::failed("missing_required_field", bad.message);
+                let mut outcome = ToolOutcome::failed(bad.code, bad.message);
                 outcome.output["field"] = json!(bad.field);
                 outcome.output["status_code"] = json!(400);
                 outcome.output["data"] = Value::Null;
@@ -417,25 +296,31 @@ impl Engine {
         }
         let version = PlanVersion {
             version: self.snap.plan_count + 1, title: proposal.title(), summary: proposal.summary, steps: proposal.steps, open_questions: proposal.open_questions,
-            risks: proposal.risks, hash, status: PlanStatus::Waiting,
+            risks: proposal.risks, hash, status: PlanStatus::Waiting, ..PlanVersion::default()
         };
+        let before = self.snap.newest().cloned();
         self.event(EventKind::Presented(version.clone()));
+        self.carry_comments(&version);
         if !self.snap.draft.is_empty() {
             self.event(EventKind::Draft { steps: Vec::new() });
         }
         self.turn_presented();
         self.read_out(&version, None);
+        if let Some(before) = before {
+            self.say_changed(&before, &version);
+        }
         self.presented_outcome(&version)
     }
 
     /// The same text again: what waits goes on waiting, what was set aside comes back, what was approved must change.
     fn submit_same(&mut self, same: &PlanVersion) -> ToolOutcome {
         match same.status {
-            PlanStatus::Approved | PlanStatus::Completed => return ToolOutcome::failed("plan_unchanged", "This plan was approved already; a new one must differ."),
+            PlanStatus::Approved | PlanStatus::Completed | PlanStatus::Closed => return ToolOutcome::failed("plan_unchanged", "This plan was approved already; a new one must differ."),
             PlanStatus::Waiting => {}
             _ => {
                 self.plan_decided(same.version, PlanStatus::Waiting, &By::gateway(), "");
-                self.read_out(same, None);
+                // It was read once; a person who wants to hear it again says so.
+                self.say_plain(format!("Plan {} is back for review.", super::super::grammar::number_word(same.version)));
             }
         }
         self.turn_presented();

@@ -4,15 +4,13 @@ use super::super::authority::{By, Decide, OperatorDoor, Surface, UserAction};
 use super::super::conversation::GatewayNote;
 use super::super::event::{EventKind, Question, QuestionKind, QuestionState, Role};
 use super::super::grammar::{Meaning, meaning_in, number_word, words_of};
-use super::super::id::{ItemId, Ms, QuestionId, UtteranceId};
-use super::super::input::{Action, CutWhy, Ticket};
+use super::super::id::{ItemId, QuestionId, UtteranceId};
+use super::super::input::{CutWhy, Ticket};
 use super::super::intent::{Decision, Open};
 use super::super::language::Language;
-use super::super::mode::Posture;
+use super::super::mode::AskPolicy;
 use super::super::plan::{PlanStatus, PlanVersion};
-use super::speak::Purpose;
-use super::{Engine, TAKE_BACK_MS};
-use crate::media::earcon::Earcon;
+use super::Engine;
 
 /// Other answers than yes or no after which a question is left to the screen.
 const NEITHER_MAX: u32 = 2;
@@ -153,7 +151,7 @@ impl Engine {
     fn say_wrong_version(&mut self, version: u32) {
         let text = match self.snap.waiting().map(|p| p.version) {
             Some(waiting) => format!("Plan {} is not the one that waits. The newest is plan {}.", number_word(version), number_word(waiting)),
-            None if self.snap.version(version).is_some_and(|p| p.status == PlanStatus::Approved) => format!("Plan {} was approved already.", number_word(version)),
+            None if self.snap.version(version).is_some_and(|p| p.decided.is_some()) => self.decided_sentence(version),
             None => "No plan waits for a decision.".to_string(),
         };
         self.say_plain(text);
@@ -202,7 +200,11 @@ impl Engine {
     /// One sentence about the mode.
     pub(super) fn status_sentence(&self) -> String {
         if !self.snap.in_plan() {
-            return "Plan mode is off. I ask before I change something.".into();
+            return match self.snap.ask {
+                AskPolicy::Ask => "Plan mode is off. I ask before I change something.".into(),
+                AskPolicy::Bypass => "Plan mode is off, and I change things without asking: bypass was chosen on a screen.".into(),
+                AskPolicy::Refuse => "Plan mode is off, and nobody is asked: autonomous was chosen on a screen.".into(),
+            };
         }
         let plan = match self.snap.waiting() {
             Some(p) => format!(" Plan {} waits for you.", number_word(p.version)),
@@ -234,6 +236,9 @@ impl Engine {
     /// The one door for decisions.
     pub(super) fn on_decide(&mut self, action: &UserAction, ticket: Option<Ticket>) {
         let by = action.by.clone();
+        if self.is_for_the_root(&action.decide, ticket) {
+            return;
+        }
         match action.decide.clone() {
             Decide::Enter { reason } => {
                 let already = self.snap.in_plan();
@@ -241,14 +246,23 @@ impl Engine {
                 self.reply(ticket, true, if already { "already" } else { "ok" }, if already { "Plan mode was on already." } else { "Plan mode is on." });
             }
             Decide::Leave => self.leave(&by, ticket),
+            Decide::Mode(mode) => self.set_mode(mode, &by, ticket),
+            Decide::ApproveIn { version, hash, mode } => self.approve_in(version, hash.as_deref(), mode, &by, ticket),
             Decide::Approve { version, hash } => self.approve(version, hash.as_deref(), &by, ticket),
             Decide::RequestChanges { version, comments } => self.request_changes(version, &comments, &by, ticket),
             Decide::Dismiss { version } => self.dismiss(version, &by, ticket),
             Decide::BackToReview { version } => self.back_to_review(version, &by, ticket),
+            Decide::Comment { id, version, step, quote, text } => self.comment(super::review::Written { id, version, step, quote, text }, &by, ticket),
+            Decide::Continue { version } => self.go_on_with(version, &by, ticket),
+            Decide::MarkDone { version } => self.mark_done(version, &by, ticket),
             Decide::AnswerTool { request, approve } => {
-                let done = self.resolve_request(&request, if approve { "approved" } else { "denied" }, &by);
-                let (code, message) = if done { ("ok", "Answered.") } else { ("no_such_request", "Nothing waits under this request; it was answered or has expired.") };
-                self.reply(ticket, done, code, message);
+                if self.resolve_request(&request, if approve { "approved" } else { "denied" }, &by) {
+                    self.reply(ticket, true, "ok", "Answered.");
+                } else if let Some(message) = self.settled_sentence(&request) {
+                    self.reply(ticket, true, "already", message);
+                } else {
+                    self.reply(ticket, false, "no_such_request", "Nothing waits under this request; it was answered or has expired.");
+                }
             }
             Decide::StopSpeech => {
                 self.cut_speech(CutWhy::Cancelled);
@@ -264,170 +278,8 @@ impl Engine {
         }
     }
 
-    /// The posture turns at once: nothing that has not begun will.
-    pub(super) fn enter_plan(&mut self, reason: &str, by: &By) {
-        if self.snap.in_plan() && !self.loosening {
-            // Staying is an answer too: whoever asks for plan mode now means no to leaving and to approving.
-            if self.close_plan_question(by) {
-                self.cut_question();
-                self.say_plain("All right. Plan mode stays on.");
-            } else if by.surface == Surface::Voice {
-                self.say(Purpose::Mode, "Plan mode is already on.".into(), None);
-            }
-            return;
-        }
-        let (_, running) = self.gate.flip(Posture::Plan);
-        self.loosening = false;
-        self.after_loosening = None;
-        self.act(Action::Earcon(Earcon::Enter));
-        self.event(EventKind::Mode(super::ModeEvent {
-            posture: Posture::Plan, ask: self.snap.ask, epoch: self.gate.stamp().epoch, draining: running, restored: false, reason: reason.to_string(), by: by.clone(), approved: None,
-        }));
-        self.rejudge_all();
-        let aside = self.snap.newest().filter(|p| p.status == PlanStatus::SetAside).map(|p| p.version);
-        if let Some(version) = aside {
-            self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
-        }
-        let still = match running { 0 => String::new(), 1 => " One action was already running; I say when it has ended.".into(), n => format!(" {} actions were already running.", number_word(n)) };
-        self.say(Purpose::Mode, format!("Plan mode is on. I can look, but I change nothing until you approve a plan.{still}"), None);
-    }
-
-    fn leave(&mut self, by: &By, ticket: Option<Ticket>) {
-        if !self.snap.in_plan() {
-            self.reply(ticket, false, "not_in_plan_mode", "Plan mode is off already.");
-            return;
-        }
-        self.close_plan_question(by);
-        if let Some(version) = self.snap.waiting().map(|p| p.version) {
-            self.plan_decided(version, PlanStatus::SetAside, by, "");
-        }
-        self.loosen(by, Some(false), AfterLoosening::Left);
-        self.hold_if_spoken(by, None);
-        self.reply(ticket, true, "ok", "Plan mode is off.");
-    }
-
-    fn approve(&mut self, version: Option<u32>, hash: Option<&str>, by: &By, ticket: Option<Ticket>) {
-        let waiting = self.snap.waiting().cloned();
-        let Some(version) = version.or(waiting.as_ref().map(|p| p.version).filter(|_| self.one_presented())) else {
-            self.reply(ticket, false, "which_version", "Name the version: there is not exactly one that waits.");
-            return;
-        };
-        match self.snap.version(version).map(|p| (p.status, p.hash.clone())) {
-            None => return self.reply(ticket, false, "no_such_version", format!("There is no plan {version}.")),
-            Some((PlanStatus::Approved | PlanStatus::Completed, _)) => return self.reply(ticket, true, "already", format!("Plan {version} was approved already.")),
-            Some((PlanStatus::Waiting, real)) if hash.is_some_and(|h| h != real) => return self.reply(ticket, false, "plan_changed", "The plan is not the one you saw; read it again."),
-            Some((PlanStatus::Waiting, _)) => {}
-            Some(_) => return self.reply(ticket, false, "not_waiting", format!("Plan {version} does not wait for a decision.")),
-        }
-        self.close_plan_question(by);
-        self.plan_decided(version, PlanStatus::Approved, by, "");
-        if self.snap.in_plan() {
-            self.loosen(by, Some(true), AfterLoosening::Approved(version));
-        } else {
-            self.say_approved(version);
-        }
-        self.hold_if_spoken(by, Some(version));
-        self.reply(ticket, true, "ok", format!("Plan {version} is approved."));
-    }
-
-    /// What was loosened by voice lets nothing begin while going on speaking would take it back.
-    fn hold_if_spoken(&mut self, by: &By, approved: Option<u32>) {
-        if by.surface == Surface::Voice {
-            self.lane.hold(self.now + TAKE_BACK_MS.saturating_sub(self.config.ear.loosen_silence_ms), approved);
-        }
-    }
-
-    fn one_presented(&self) -> bool { self.snap.plans.iter().filter(|p| p.status == PlanStatus::Waiting).count() == 1 && self.snap.plans.iter().rev().take_while(|p| !matches!(p.status, PlanStatus::Approved)).filter(|p| p.status != PlanStatus::Waiting).all(|p| matches!(p.status, PlanStatus::SetAside | PlanStatus::Dismissed | PlanStatus::Completed)) }
-
-    /// Log first, then the gate: the driver turns it once the event is written.
-    fn loosen(&mut self, by: &By, approved: Option<bool>, after: AfterLoosening) {
-        self.mode_event(Posture::Default, String::new(), by.clone(), approved, false);
-        self.loosening = true;
-        self.after_loosening = Some(after);
-        self.act(Action::Loosen);
-    }
-
-    pub(super) fn on_loosened(&mut self) {
-        if !std::mem::take(&mut self.loosening) {
-            return;
-        }
-        self.act(Action::Earcon(Earcon::Leave));
-        match self.after_loosening.take() {
-            Some(AfterLoosening::Approved(version)) => self.say_approved(version),
-            Some(AfterLoosening::Left) | None => self.say(Purpose::Mode, "Plan mode is off. I ask before I change something.".into(), None),
-        }
-    }
-
-    fn say_approved(&mut self, version: u32) {
-        let n = number_word(version);
-        self.say(Purpose::Mode, format!("Plan {n} is approved and plan mode is off. I still ask before each change."), None);
-        self.queue_turn(None);
-    }
-
-    pub(super) fn on_log_failed(&mut self) {
-        self.loosening = false;
-        self.after_loosening = None;
-        self.gate.flip(Posture::Plan);
-        self.mode_event(Posture::Plan, "the change could not be written down".into(), By::gateway(), None, false);
-        self.notice("log_failed", "The change of mode could not be written to the log, so plan mode stays on. Check the disk of the data folder.");
-        self.say_plain("I could not write that down, so plan mode stays on.");
-    }
-
-    /// Speech went on right after a loosening: nothing has begun, so it is taken back.
-    pub(super) fn take_back_if_hasty(&mut self, began_at: Ms) {
-        let Some((approved, _)) = self.lane.hasty.take_if(|(_, until)| began_at <= *until) else { return };
-        if let Some(version) = approved {
-            self.abandon_turn(super::super::input::TurnEnd::Interrupted);
-            self.enter_plan("speech went on right after the approval", &By::gateway());
-            self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
-            return self.say_plain("You went on speaking, so I took the approval back. Plan mode is on.");
-        }
-        self.enter_plan("speech went on right after plan mode was left", &By::gateway());
-    }
-
-    fn request_changes(&mut self, version: Option<u32>, comments: &str, by: &By, ticket: Option<Ticket>) {
-        let Some(version) = self.reviewed(version, ticket) else { return };
-        self.close_plan_question(by);
-        self.plan_decided(version, PlanStatus::ChangesRequested, by, comments);
-        self.reply(ticket, true, "ok", "Sent back for changes.");
-        self.say_plain(if comments.is_empty() { "All right, the planning goes on." } else { "All right, I pass that on." });
-        self.queue_turn(None);
-    }
-
-    fn dismiss(&mut self, version: Option<u32>, by: &By, ticket: Option<Ticket>) {
-        let Some(version) = self.reviewed(version, ticket) else { return };
-        self.close_plan_question(by);
-        self.plan_decided(version, PlanStatus::Dismissed, by, "");
-        self.reply(ticket, true, "ok", "Set aside.");
-        self.say_plain(format!("Plan {} is set aside. Plan mode stays on.", number_word(version)));
-    }
-
-    fn back_to_review(&mut self, version: Option<u32>, by: &By, ticket: Option<Ticket>) {
-        let newest = self.snap.newest().map(|p| (p.version, p.status));
-        match newest {
-            Some((n, PlanStatus::Dismissed | PlanStatus::SetAside | PlanStatus::ChangesRequested)) if version.is_none_or(|v| v == n) => {
-                self.enter_plan("a plan went back to review", by);
-                self.plan_decided(n, PlanStatus::Waiting, by, "");
-                self.reply(ticket, true, "ok", "Back in review.");
-            }
-            _ => self.reply(ticket, false, "not_waiting", "Only the newest plan can go back to review, and only when it was set aside."),
-        }
-    }
-
-    fn reviewed(&mut self, version: Option<u32>, ticket: Option<Ticket>) -> Option<u32> {
-        let waiting = self.snap.waiting().map(|p| p.version);
-        match (version, waiting) {
-            (None, Some(n)) => return Some(n),
-            (Some(v), Some(n)) if v == n => return Some(n),
-            (Some(v), _) if self.snap.version(v).is_some() => self.reply(ticket, true, "already", format!("Plan {v} does not wait any more.")),
-            (Some(v), _) => self.reply(ticket, false, "no_such_version", format!("There is no plan {v}.")),
-            (None, None) => self.reply(ticket, false, "no_such_version", "No plan waits for a decision."),
-        }
-        None
-    }
-
     /// Withdraws an open question about approving or leaving. Answers true when there was one.
-    fn close_plan_question(&mut self, by: &By) -> bool {
+    pub(super) fn close_plan_question(&mut self, by: &By) -> bool {
         let open = self.question().is_some_and(|q| q.kind != QuestionKind::Tool && q.state.is_open());
         if open {
             self.end_question("withdrawn", by);
@@ -469,15 +321,6 @@ impl Engine {
     fn typed_line(&mut self, text: &str, item: ItemId, for_agent: bool) {
         self.event(EventKind::Transcript { role: Role::User, text: text.to_string(), item, utterance: None, for_agent, surface: Surface::Chat });
     }
-}
-
-/// What happens once a loosening is in the log.
-#[derive(Debug)]
-pub(super) enum AfterLoosening {
-    /// This version was approved: the agent carries it out.
-    Approved(u32),
-    /// Plan mode was left.
-    Left,
 }
 
 /// A short typed yes or no, for the one request that waits.

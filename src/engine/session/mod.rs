@@ -1,18 +1,28 @@
 //! The engine: one conversation's decisions. Inputs change it, outputs are drained; it waits for nothing.
 //!
-//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `calls` takes tool calls to the gate,
+//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `modes` turns the mode, `review` keeps a plan's life, `calls` takes tool calls to the gate, `approvals` asks a person about them, `child` follows a root's mode,
 //! `speak` says things one after the other, `turns` runs the agent. This file owns the state and the way in and out.
 
+mod approvals;
 mod calls;
+mod child;
 mod decide;
 mod floor;
 mod echo;
 mod hear;
 mod join;
+mod modes;
+mod review;
 mod speak;
 mod turns;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod ledger;
+#[cfg(test)]
+mod lockstep;
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod props;
 #[cfg(test)]
@@ -24,13 +34,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::authority::By;
+pub use super::event::REQUEST_LIFE_MS;
 use super::event::{Event, EventKind, ModeEvent, Question, VoiceState};
 use super::gate::{Gate, Policy};
 use super::grammar::{Scored, phrase_table_of};
+use super::guard::Guard;
 use super::id::{ItemId, Ms, UtteranceId};
 use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
 use super::language::Language;
-use super::mode::{AskPolicy, Autonomy, Posture, Stamp};
+use super::mode::{AskPolicy, Autonomy, Posture, Stamp, Telling};
+use super::rules::Rules;
 use super::snapshot::Snapshot;
 use super::tool::{ToolOutcome, ToolSpec};
 use super::turn::EarSettings;
@@ -39,10 +52,10 @@ use hear::Ears;
 use speak::Mouth;
 use turns::Turns;
 
+pub use child::{Root, SpawnRefused};
+
 /// A spoken answer counts this long after the question was heard.
 pub const ANSWER_WINDOW_MS: u64 = 15_000;
-/// A tool's question can be answered on a screen this long.
-pub const REQUEST_LIFE_MS: u64 = 600_000;
 /// An answer that began sooner after the last sample of the voice is asked for again.
 pub const QUIET_BEFORE_MS: u64 = 250;
 /// An answer that ended sooner after the last sample of the voice is asked for again.
@@ -65,11 +78,21 @@ pub struct EngineConfig {
     pub instructions: String,
     /// All tools.
     pub tools: Arc<[ToolSpec]>,
+    /// What a new conversation asks, where it does not start in plan mode.
+    pub start_ask: AskPolicy,
+    /// The organisation lets conversations be in bypass and autonomous.
+    pub loose_modes: bool,
+    /// How a completed plan is told.
+    pub completion: Telling,
+    /// The operator's rules.
+    pub rules: Arc<Rules>,
+    /// What nothing lets through.
+    pub guard: Arc<Guard>,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { ear: EarSettings::default(), autonomy: Autonomy::Hybrid, voice_exit: true, start_in_plan: false, instructions: String::new(), tools: Arc::new([]) }
+        Self { ear: EarSettings::default(), autonomy: Autonomy::Hybrid, voice_exit: true, start_in_plan: false, instructions: String::new(), tools: Arc::new([]), start_ask: AskPolicy::Ask, loose_modes: true, completion: Telling::default(), rules: Arc::default(), guard: Arc::default() }
     }
 }
 
@@ -103,7 +126,11 @@ pub struct Engine {
     asked: Asked,
     unannounced: bool,
     loosening: bool,
-    after_loosening: Option<decide::AfterLoosening>,
+    after_loosening: Option<modes::AfterLoosening>,
+    delivering: Option<review::Delivery>,
+    settled: VecDeque<approvals::Settled>,
+    /// It is a child: its gate is its root's, and so is its mode.
+    is_child: bool,
     serial: u64,
     /// Names of what the tools work on, for ordinary speech that nearly says one.
     titles: Vec<String>,
@@ -117,6 +144,8 @@ impl Engine {
         engine.event(EventKind::Started { how: "new" });
         if engine.config.start_in_plan {
             engine.enter_plan("the configuration starts every conversation in plan mode", &By::gateway());
+        } else {
+            engine.start_loose();
         }
         engine
     }
@@ -127,15 +156,19 @@ impl Engine {
         let mut engine = Self::with(config, snapshot, epoch_ms);
         engine.event(EventKind::Started { how: "resumed" });
         engine.void_what_was_open();
+        engine.check_still();
         let plan = engine.snap.in_plan() || damaged;
+        let loose = engine.snap.ask != AskPolicy::Ask;
         if plan {
             engine.gate.flip(Posture::Plan);
             engine.unannounced = true;
             let reason = if damaged { "the log was damaged, so plan mode is on to be safe".to_string() } else { engine.snap.entered_reason.clone() };
-            engine.mode_event(Posture::Plan, reason, By::gateway(), None, true);
-        } else if engine.snap.ask != AskPolicy::Ask {
-            engine.mode_event(Posture::Default, String::new(), By::gateway(), None, true);
-            engine.notice("mode_not_restored", "A mode that asks less is not brought back by a restart; the mode is default now.");
+            engine.mode_event(Posture::Plan, AskPolicy::Ask, reason, By::gateway(), None, true);
+        } else if loose {
+            engine.mode_event(Posture::Default, AskPolicy::Ask, String::new(), By::gateway(), None, true);
+        }
+        if loose {
+            engine.notice("mode_not_restored", "A mode that asks less is not brought back by a restart; changes are asked about again.");
         }
         engine
     }
@@ -146,7 +179,7 @@ impl Engine {
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
             turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table_of(config.ear.language).into(), snap,
-            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, serial, titles: Vec::new(), ended: false, config,
+            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
         }
     }
 
@@ -171,6 +204,7 @@ impl Engine {
         if self.ended {
             return;
         }
+        self.follow_root();
         self.timers();
         match input {
             Input::Tick => {}
@@ -230,6 +264,7 @@ impl Engine {
         self.pump_mouth();
         self.tell_turn_ended(false);
         self.check_draining();
+        self.check_still();
         self.show_voice_state();
     }
 
@@ -271,7 +306,11 @@ impl Engine {
 
     fn item(&mut self) -> ItemId { ItemId(format!("item_{:06}", self.fresh())) }
 
-    fn policy(&self) -> Policy { Policy { autonomy: self.autonomy, ask: self.snap.ask } }
+    /// What decides about a call that was made under this ask policy.
+    fn policy(&self, made: AskPolicy) -> Policy<'_> {
+        let ask = self.snap.ask.for_a_call_made_under(made);
+        Policy { autonomy: self.autonomy, ask, rules: &self.config.rules, guard: &self.config.guard }
+    }
 
     /// The language that is spoken.
     fn language(&self) -> Language { self.config.ear.language }
@@ -280,19 +319,28 @@ impl Engine {
 
     fn speaks(&self) -> bool { self.leg.is_some_and(|l| l.speaks) }
 
-    fn mode_event(&mut self, posture: Posture, reason: String, by: By, approved: Option<bool>, restored: bool) {
+    fn mode_event(&mut self, posture: Posture, ask: AskPolicy, reason: String, by: By, approved: Option<bool>, restored: bool) {
         let now = self.gate.stamp();
         let epoch = if posture == now.posture { now.epoch } else { now.epoch.wrapping_add(1) };
         let draining = if posture == Posture::Plan { self.gate.running() } else { 0 };
-        self.event(EventKind::Mode(ModeEvent { posture, ask: AskPolicy::Ask, epoch, draining, restored, reason, by, approved }));
+        self.event(EventKind::Mode(ModeEvent { posture, ask, epoch, draining, restored, reason, by, approved }));
     }
 
     fn check_draining(&mut self) {
         if self.snap.in_plan() && self.snap.draining > 0 && self.gate.running() == 0 {
             let (reason, by) = (self.snap.entered_reason.clone(), self.snap.entered_by.clone().unwrap_or_else(By::gateway));
             let restored = self.snap.restored;
-            self.mode_event(Posture::Plan, reason, by, None, restored);
+            let ask = self.snap.ask;
+            self.mode_event(Posture::Plan, ask, reason, by, None, restored);
             self.say_plain("The action that was still running has ended. Nothing more will change.");
+        }
+    }
+
+    /// What was loosened holds from the next response on; while an older one is under way that is shown.
+    fn check_still(&mut self) {
+        let still = if self.loosening { self.snap.still } else { self.turns.stricter_than(self.snap.stamp, self.snap.ask) };
+        if still != self.snap.still {
+            self.event(EventKind::Still(still));
         }
     }
 

@@ -230,9 +230,9 @@ impl Model {
             }
             Action::CancelStep(turn) => self.steps.retain(|t| *t != turn),
             Action::Run(permit, call) => self.run(permit, call, pending),
-            Action::Loosen if self.log_fails => pending.push_back(Input::LogFailed),
-            Action::Loosen => {
-                self.engine.gate().flip(Posture::Default);
+            Action::Loosen(_) if self.log_fails => pending.push_back(Input::LogFailed),
+            Action::Loosen(to) => {
+                self.engine.gate().flip(to);
                 pending.push_back(Input::Loosened);
             }
             Action::BeginSpeech { speech, .. } => self.speaking = Some(Speaking { id: speech, heard: 0, length: 0, ended: false, held: false }),

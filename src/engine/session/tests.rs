@@ -33,6 +33,10 @@ fn agent(request: &StepRequest) -> Vec<(Option<&'static str>, Option<(String, Va
                 return vec![(None, Some(("notes__add".into(), json!({"text": what}))))];
             }
             if text.contains("in my notes") { return vec![(None, Some(("notes__list".into(), json!({}))))] }
+            if let Some(call) = text.strip_prefix("call ") {
+                let (tool, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+                return vec![(None, Some((tool.to_string(), serde_json::from_str(arguments).unwrap_or(Value::Null))))];
+            }
             if text.contains("present the plan") {
                 let steps: Vec<Value> = request.draft.iter().map(|s| json!(s.title)).collect();
                 return vec![(None, Some(("plan__submit".into(), json!({"summary": "Add things to the notes. That is all.", "steps": steps}))))];
@@ -72,6 +76,12 @@ pub(super) struct World {
     pub(super) looks: Vec<(u64, u64)>,
     pub(super) forgotten: usize,
     pub(super) counts: Vec<super::super::input::Count>,
+    /// What the agent was given, response by response.
+    pub(super) steps: Vec<StepRequest>,
+    /// Whether the agent fails.
+    pub(super) agent_fails: bool,
+    pub(super) log_fails: bool,
+    pub(super) earcons: Vec<crate::media::earcon::Earcon>,
     /// When playback fell silent or came back, and whether it sounds.
     pub(super) sounded: Vec<(Ms, bool)>,
 }
@@ -91,12 +101,12 @@ impl World {
     pub(super) fn with(config: EngineConfig) -> Self {
         let tools = [
             spec("notes__list", Effect::Read, None), spec("notes__add", Effect::Files, Some("Add {text} to your notes?")), spec("plan__submit", Effect::Session, None),
-            spec("todo__write", Effect::Session, None), ToolSpec { irreversible: true, ..spec("notes__shred", Effect::Files, Some("Shred the notes?")) },
+            spec("todo__write", Effect::Session, None), spec("plan__complete", Effect::Session, None), ToolSpec { irreversible: true, ..spec("notes__shred", Effect::Files, Some("Shred the notes?")) },
         ];
         let mut world = Self {
             engine: Engine::new(EngineConfig { tools: tools.into(), ..config }, 1_000_000), now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None,
             running: vec![], calls: 0, tool_ms: 0, replies: vec![], told: vec![], begun: vec![], recognise_ms: 0, agent_ms: 0, complete: None, later: vec![], looks: vec![], forgotten: 0,
-            counts: vec![], sounded: vec![],
+            counts: vec![], steps: vec![], agent_fails: false, log_fails: false, earcons: vec![], sounded: vec![],
         };
         world.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
         world
@@ -140,7 +150,14 @@ impl World {
                 self.speaking.as_ref().map(|p| Input::Ducked { speech, heard_ms: p.heard }).into_iter().collect()
             }
             Action::Resume(speech) => { self.hold(speech, false); vec![] }
+            Action::Earcon(earcon) => { self.earcons.push(earcon); vec![] }
+            Action::Step(request) if self.agent_fails => {
+                self.steps.push((*request).clone());
+                vec![Input::AgentDone { turn: request.turn, failed: Some("nobody answers".into()) }]
+            }
+            Action::Loosen(_) if self.log_fails => vec![Input::LogFailed],
             Action::Step(request) => {
+                self.steps.push((*request).clone());
                 let mut inputs = Vec::new();
                 for (text, call) in agent(&request) {
                     if let Some(text) = text { inputs.push(Input::AgentText { turn: request.turn, text: text.into() }) }
@@ -153,8 +170,8 @@ impl World {
                 self.after(self.agent_ms, inputs)
             }
             Action::Run(permit, call) => self.run(permit, call),
-            Action::Loosen => {
-                self.engine.gate().flip(super::super::mode::Posture::Default);
+            Action::Loosen(to) => {
+                self.engine.gate().flip(to);
                 vec![Input::Loosened]
             }
             Action::BeginSpeech { speech, item, .. } => {
@@ -197,6 +214,7 @@ impl World {
         let outcome = match call.tool.as_str() {
             "plan__submit" => ToolOutcome::deed(SessionDeed::SubmitPlan(call.arguments.clone())),
             "todo__write" => ToolOutcome::deed(SessionDeed::WriteTodo(call.arguments.clone())),
+            "plan__complete" => ToolOutcome::deed(SessionDeed::CompletePlan(call.arguments.clone())),
             _ => ToolOutcome::ok(json!({"success": true})),
         };
         Input::ToolDone { call: call.id.clone(), outcome }
@@ -272,7 +290,7 @@ impl World {
         self.events.iter().filter_map(|e| if let EventKind::Speech { text, .. } = &e.kind { Some(text.as_str()) } else { None }).collect::<Vec<_>>().join(" | ")
     }
 
-    fn decide(&mut self, decide: Decide) -> (bool, &'static str) {
+    pub(super) fn decide(&mut self, decide: Decide) -> (bool, &'static str) {
         let action = OperatorDoor::vouch(Surface::Screen).map(|d| d.decide(decide, ""));
         let Some(action) = action else { return (false, "no door") };
         let ticket = Ticket(self.replies.len() as u64 + 1);
@@ -337,7 +355,7 @@ fn no_silence_and_a_bare_yeah_run_nothing() {
             assert_eq!(w.decide(Decide::AnswerTool { request: request.clone(), approve: true }), (true, "ok"));
             w.settle();
             assert_eq!(w.ran.len(), 1, "a screen can still answer");
-            assert_eq!(w.decide(Decide::AnswerTool { request, approve: true }), (false, "no_such_request"));
+            assert_eq!(w.decide(Decide::AnswerTool { request, approve: true }), (true, "already"));
         }
         if answer == "Yeah." { assert!(w.engine.mouth.is_busy() || w.spoken().contains("To be sure I heard you right")) }
         let agent_lines = w.events.iter().filter(|e| matches!(&e.kind, EventKind::Transcript { role: Role::User, for_agent: true, .. })).count();
@@ -566,7 +584,7 @@ fn plan_mode_comes_back_and_is_announced_before_anything_runs() {
     let tools = w.engine.config.tools.clone();
     let engine = Engine::restore(EngineConfig { tools, ..EngineConfig::default() }, snapshot, 2_000_000, false);
     assert!(engine.snapshot().in_plan() && engine.snapshot().restored);
-    let mut w = World { engine, now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None, running: vec![], calls: 50, tool_ms: 0, replies: vec![], told: vec![], begun: vec![], recognise_ms: 0, agent_ms: 0, complete: None, later: vec![], looks: vec![], forgotten: 0, counts: vec![], sounded: vec![] };
+    let mut w = World { engine, now: 0, events: vec![], ran: vec![], script: VecDeque::new(), speaking: None, running: vec![], calls: 50, tool_ms: 0, replies: vec![], told: vec![], begun: vec![], recognise_ms: 0, agent_ms: 0, complete: None, later: vec![], looks: vec![], forgotten: 0, counts: vec![], steps: vec![], agent_fails: false, log_fails: false, earcons: vec![], sounded: vec![] };
     w.input(Input::Tick);
     w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "What's in my notes?".into(), ticket: Ticket(9) });
     assert!(w.ran.is_empty(), "nobody has been told yet");

@@ -8,9 +8,10 @@ use super::super::event::{EventKind, QuestionKind, Role};
 use super::super::grammar::{Meaning, meaning_in};
 use super::super::id::{CallId, ItemId, TurnId};
 use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
-use super::super::mode::{Posture, Stamp};
-use super::super::tool::{ToolOutcome, ToolSpec};
+use super::super::mode::{AskPolicy, Mode, Posture, Stamp};
+use super::super::tool::{ToolOutcome, ToolSpec, listed};
 use super::Engine;
+use super::calls::Made;
 
 /// Responses of one turn at most; a model that calls tools for ever is stopped here.
 pub const STEPS_MAX: u32 = 12;
@@ -22,6 +23,7 @@ struct Turn {
     id: TurnId,
     step: u32,
     stamp: Stamp,
+    ask: AskPolicy,
     note: Option<GatewayNote>,
     /// Calls of this turn that have no result yet.
     open: BTreeSet<CallId>,
@@ -41,15 +43,29 @@ pub(super) struct Turns {
     untold: Option<(TurnId, TurnEnd)>,
     next: u64,
     failed_before: bool,
+    /// What the agent was last told of plan mode, and by which event it was so; `None` before its first response.
+    told_plan: Option<bool>,
 }
 
 impl Turns {
-    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), untold: None, next: first, failed_before: false } }
+    pub(super) fn new(first: u64) -> Self { Self { active: None, queue: VecDeque::new(), untold: None, next: first, failed_before: false, told_plan: None } }
 
     pub(super) fn is_busy(&self) -> bool { self.active.is_some() || !self.queue.is_empty() }
 
     /// The agent itself is at work (not waiting for a person or a tool).
     pub(super) fn is_working(&self) -> bool { self.active.as_ref().is_some_and(|t| t.responding) }
+
+    /// The mode the turn's response began in, where it is stricter than this.
+    pub(super) fn stricter_than(&self, now: Stamp, ask: AskPolicy) -> Option<Mode> {
+        let turn = self.active.as_ref().filter(|t| !t.abandoned && (t.responding || !t.open.is_empty()))?;
+        if now.posture == Posture::Plan {
+            return None;
+        }
+        match turn.stamp.posture {
+            Posture::Plan => Some(Mode::Plan),
+            Posture::Default => (ask.for_a_call_made_under(turn.ask) != ask).then_some(Mode::Default),
+        }
+    }
 
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize { self.queue.len() }
@@ -108,7 +124,7 @@ impl Engine {
         let Some(note) = self.turns.queue.pop_front() else { return };
         let id = TurnId(self.turns.next);
         self.turns.next += 1;
-        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
+        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, ask: self.snap.ask, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
         self.act(Action::Leg(LegNote::TurnBegan(id)));
         self.step();
     }
@@ -148,27 +164,31 @@ impl Engine {
     }
 
     fn step(&mut self) {
-        let stamp = self.snap.stamp;
+        let (stamp, ask) = (self.snap.stamp, self.snap.ask);
         let instructions = [self.config.instructions.as_str(), self.instructions.as_str()].iter().filter(|t| !t.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
         let (plan_mode, tools, items) = (self.snap.in_plan(), self.listed_tools(), self.history());
-        let draft = self.snap.draft.clone();
+        let (draft, approved) = (self.snap.draft.clone(), self.snap.approved().cloned());
         let Some(turn) = &mut self.turns.active else { return };
         turn.stamp = stamp;
+        turn.ask = ask;
         turn.called = false;
         turn.responding = true;
-        let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, instructions };
+        let mut request = StepRequest { turn: turn.id, step: turn.step, items, tools, plan_mode, draft, approved, instructions };
         if turn.step == 0 {
             request.items.extend(turn.note.clone().map(Item::Gateway));
+        }
+        // Told once, and only if it is other than in the last request; an approval says so itself.
+        let told = self.turns.told_plan.replace(plan_mode);
+        if told.is_some_and(|t| t != plan_mode) && !matches!(request.items.last(), Some(Item::Gateway(GatewayNote::Approved { .. }))) {
+            let before_the_words = matches!(request.items.last(), Some(Item::User { .. } | Item::Gateway(_)));
+            let at = request.items.len() - usize::from(before_the_words);
+            request.items.insert(at, Item::Gateway(GatewayNote::Mode { plan: plan_mode }));
         }
         self.act(Action::Step(Box::new(request)));
     }
 
-    /// The tools an agent is told of: in plan mode only what plan mode lets run; `plan__submit` only then.
-    fn listed_tools(&self) -> Vec<ToolSpec> {
-        let plan = self.snap.in_plan();
-        let listed = |t: &&ToolSpec| if plan { t.effect.is_plan_safe() && !t.irreversible && !t.needs_person } else { t.name != "plan__submit" };
-        self.config.tools.iter().filter(listed).cloned().collect()
-    }
+    /// The tools an agent is told of.
+    fn listed_tools(&self) -> Vec<ToolSpec> { listed(&self.config.tools, self.snap.in_plan(), self.snap.approved().is_some()) }
 
     /// The history, with a passing answer for calls that still wait for a person: no model may see a call without a result.
     fn history(&self) -> Vec<Item> {
@@ -199,15 +219,18 @@ impl Engine {
         let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && t.responding && !known) else { return };
         active.called = true;
         active.open.insert(id.clone());
-        let stamp = active.stamp;
+        let made = Made { turn, stamp: active.stamp, ask: active.ask };
         self.turns.failed_before = false;
-        self.want_call(turn, id, tool, arguments, stamp);
+        self.want_call(made, id, tool, arguments);
     }
 
     pub(super) fn on_agent_done(&mut self, turn: TurnId, failed: Option<String>) {
         let Some(active) = self.turns.active.as_mut().filter(|t| t.id == turn && t.responding) else { return };
         active.responding = false;
         active.failed |= failed.is_some();
+        if self.delivers_changes() {
+            self.changes_delivered(failed.is_none());
+        }
         self.say_end(turn);
         if let Some(message) = failed {
             self.notice("agent_failed", message.clone());

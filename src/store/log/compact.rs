@@ -63,12 +63,14 @@ pub(super) fn needed(events: &[Event]) -> Vec<&Event> {
     keep_newest(events, &mut keep, TRANSCRIPT_MAX, |k| matches!(k, EventKind::Transcript { .. }));
     keep_newest(events, &mut keep, ITEMS_MAX, is_item);
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Draft { .. }));
+    keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Still(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Todo(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Voice(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Question(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Started { .. } | EventKind::Ended { .. }));
     keep_calls(events, &mut keep);
     keep_plans(events, &mut keep);
+    keep_comments(events, &mut keep);
     keep_approvals(events, &mut keep);
     events.iter().filter(|e| keep.contains(&e.seq)).collect()
 }
@@ -86,7 +88,7 @@ fn is_item(kind: &EventKind) -> bool {
     use crate::engine::plan::PlanStatus::{Approved, ChangesRequested};
     match kind {
         EventKind::Transcript { for_agent, .. } => *for_agent,
-        EventKind::ToolStart { .. } | EventKind::ToolResult { .. } => true,
+        EventKind::ToolStart { .. } | EventKind::ToolResult { .. } | EventKind::Continued { .. } => true,
         EventKind::PlanDecided { status, .. } => matches!(status, Approved | ChangesRequested),
         _ => false,
     }
@@ -125,6 +127,14 @@ fn keep_plans(events: &[Event], keep: &mut HashSet<u64>) {
     let (seqs, versions): (Vec<u64>, HashSet<u32>) = presented.take(VERSIONS_MAX).unzip();
     keep.extend(seqs);
     keep.extend(events.iter().filter(|e| matches!(&e.kind, EventKind::PlanDecided { version, .. } if versions.contains(version))).map(|e| e.seq));
+}
+
+/// The first and the newest word on each comment: a state lists them in the order they were written.
+fn keep_comments(events: &[Event], keep: &mut HashSet<u64>) {
+    let of = |e: &Event| if let EventKind::Comment(c) = &e.kind { Some((e.seq, c.id)) } else { None };
+    let (mut first, mut last) = (HashSet::new(), HashSet::new());
+    keep.extend(events.iter().filter_map(of).filter(|(_, id)| first.insert(*id)).map(|(seq, _)| seq));
+    keep.extend(events.iter().rev().filter_map(of).filter(|(_, id)| last.insert(*id)).map(|(seq, _)| seq));
 }
 
 /// What still waits, and the end of whatever is kept for another reason.

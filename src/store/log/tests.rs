@@ -370,7 +370,7 @@ fn history() -> impl Strategy<Value = Vec<Event>> {
                 // A state keeps 50 versions; beyond that, old decisions lose their note.
                 4 if presented < 50 => {
                     presented += 1;
-                    EventKind::Presented(PlanVersion { version: presented, title: id(), summary: id(), steps: vec![], open_questions: vec![], risks: vec![], hash: id(), status: PlanStatus::Waiting })
+                    EventKind::Presented(PlanVersion { version: presented, title: id(), summary: id(), steps: vec![], open_questions: vec![], risks: vec![], hash: id(), status: PlanStatus::Waiting, ..PlanVersion::default() })
                 }
                 5 => EventKind::PlanDecided { version: presented.saturating_sub(x), status: if x < 2 { PlanStatus::Approved } else { PlanStatus::Dismissed }, by: By::gateway(), comments: id() },
                 6 => EventKind::ApprovalRequested(PendingApproval {

@@ -169,7 +169,7 @@ impl SessionLog {
 fn must_sync(kind: &EventKind) -> bool {
     matches!(
         kind,
-        EventKind::Mode(_) | EventKind::Draft { .. } | EventKind::Presented(_) | EventKind::PlanDecided { .. } | EventKind::Question(_)
+        EventKind::Mode(_) | EventKind::Still(_) | EventKind::Draft { .. } | EventKind::Presented(_) | EventKind::PlanDecided { .. } | EventKind::Comment(_) | EventKind::Continued { .. } | EventKind::Question(_)
             | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Started { .. } | EventKind::Ended { .. }
     )
 }

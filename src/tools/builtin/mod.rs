@@ -37,6 +37,7 @@ const TABLE: &[Builtin] = &[
     Builtin { name: "notes_delete", effect: Effect::Files, run: notes::delete },
     Builtin { name: "todo_write", effect: Effect::Session, run: |_, a| ToolOutcome::deed(SessionDeed::WriteTodo(a.clone())) },
     Builtin { name: "plan_submit", effect: Effect::Session, run: |_, a| ToolOutcome::deed(SessionDeed::SubmitPlan(a.clone())) },
+    Builtin { name: "plan_complete", effect: Effect::Session, run: |_, a| ToolOutcome::deed(SessionDeed::CompletePlan(a.clone())) },
     Builtin { name: "clock_now", effect: Effect::Read, run: clock::now },
     Builtin { name: "files_read", effect: Effect::Read, run: files::read },
     Builtin { name: "reply", effect: Effect::Read, run: |_, a| reply(a) },

@@ -160,7 +160,7 @@ impl Fake {
 fn plan(version: u32) -> PlanVersion {
     PlanVersion {
         version, title: format!("Plan {version}"), summary: "Shop.".into(), steps: vec![Step { title: "Buy eggs".into(), ..Step::default() }],
-        open_questions: vec![], risks: vec![], hash: format!("{version:016}"), status: PlanStatus::Waiting,
+        open_questions: vec![], risks: vec![], hash: format!("{version:016}"), status: PlanStatus::Waiting, ..PlanVersion::default()
     }
 }
 
