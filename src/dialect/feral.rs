@@ -76,14 +76,17 @@ pub fn frame(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str) ->
     frame_kept(event, after, session_id, msg_id, Kept::Logged)
 }
 
-/// As [`frame`], for an event that the log may not hold.
+/// As [`frame`], for an event that the log may not hold: its payload then says `persisted: false`.
 pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str, kept: Kept) -> String {
     let (kind, payload) = match &event.kind {
         EventKind::Mode(mode) => ("plan_mode", mode_payload(mode, after, session_id, kept)),
         EventKind::ApprovalRequested(pending) => ("approval_request", state::approval_request(pending, session_id)),
         other => payload_of(event, other, after),
     };
-    let payload = with_line(payload, event);
+    let mut payload = with_line(payload, event);
+    if kept == Kept::Memory {
+        payload["persisted"] = false.into();
+    }
     Head { session_id, msg_id, at_ms: event.at_ms }.frame(kind, payload, Some(event.seq))
 }
 
