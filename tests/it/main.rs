@@ -18,6 +18,7 @@ mod fuzz;
 mod eval_commands;
 mod headset_and_chat;
 mod hearing;
+mod ledger;
 mod live;
 mod loudspeaker;
 mod memory;
