@@ -13,6 +13,7 @@ use crate::dialect::record;
 use crate::engine::event::{Event, EventKind, Role};
 use crate::store::home::{Home, HomeLock};
 use crate::store::log::{LogError, Replay, Sessions, Summary};
+use crate::store::plan_mirror;
 use crate::store::todo::TodoMirror;
 
 /// What to do with the conversations that are kept.
@@ -119,6 +120,7 @@ fn wipe(sessions: &Sessions, home: &Home, id: Option<String>) -> Result<String, 
     let mut files = 0;
     for id in &ids {
         files += sessions.wipe(id).map_err(told)?;
+        plan_mirror::remove(&home.plans_dir(), id).map_err(|e| format!("{}: {e}", home.plans_dir().display()))?;
         todo.set(id, &[], 0).map_err(|e| format!("{}: {e}", home.todos_file().display()))?;
     }
     Ok(format!("{} {} deleted ({files} files).\n", ids.len(), if ids.len() == 1 { "conversation" } else { "conversations" }))
@@ -169,7 +171,7 @@ pub(super) fn line_of<'a>(event: &'a Event, names: &mut HashMap<&'a str, &'a str
         }
         EventKind::Notice { message, .. } => format!("notice: {message}"),
         EventKind::Ended { reason } => format!("-- ended: {reason} --"),
-        EventKind::Draft { .. } | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Todo(_) | EventKind::Speech { .. }
+        EventKind::Still(_) | EventKind::Draft { .. } | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Todo(_) | EventKind::Speech { .. }
         | EventKind::Voice(_) => return None,
     })
 }

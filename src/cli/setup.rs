@@ -291,7 +291,7 @@ impl Place {
     /// The gateway's own folder, which no tool touches whatever the mode; its notes are there for tools.
     fn guard(&self) -> Guard {
         let home = &self.home;
-        let own = [home.config_file(), home.tools_dir(), home.keys_dir(), home.sessions_dir(), home.trash_dir(), home.todos_file(), home.settings_file()].map(|p| p.display().to_string());
+        let own = [home.config_file(), home.tools_dir(), home.keys_dir(), home.sessions_dir(), home.trash_dir(), home.todos_file(), home.plans_dir(), home.settings_file()].map(|p| p.display().to_string());
         let base = self.config.tools.files_root.as_ref().map_or(String::new(), |root| root.display().to_string());
         Guard::over(&own, &base)
     }
@@ -309,7 +309,7 @@ impl Place {
             guard: Arc::new(self.guard()), instructions: self.config.agent.instructions.clone(), tools: Arc::new([]),
         };
         Hub::new(HubConfig {
-            parts, engine, settings, todos,
+            parts, engine, settings, todos, plans: self.config.plan.mirror.then(|| self.home.plans_dir()),
             builtins: BuiltinContext { notes_dir: self.home.notes_dir(), files_root: self.config.tools.files_root.clone() },
             sessions: Sessions::of(&self.home).with_cap(u64::from(self.config.limits.log_mib) << 20),
             most: self.config.limits.sessions as usize, keep_plan: self.config.plan.persist == Persist::Log, record: self.config.record.enabled,
@@ -370,7 +370,7 @@ fn free_threads(workers: u32) -> usize {
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {
-    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation }).await;
+    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan }).await;
 }
 
 /// The keys of the home, as the doors ask for them.

@@ -110,6 +110,8 @@ pub(super) const KEYS: &[Key] = &[
     row!("plan.completion", "How it is told that the agent has carried a plan out: \"speech\", \"earcon\" (a tone) or \"silent\" (screens show it).",
         plan.completion = |g| word(g, &TELLING), |v| named(&TELLING, v)),
     row!("plan.persist", "Where plan mode is kept: \"log\" (there again after a restart) or \"memory\".", plan.persist = |g| word(g, &PERSIST), |v| named(&PERSIST, v)),
+    row!("plan.mirror", "Keep each plan as a Markdown file under plans/ of the data folder as well, true or false. The log stays the authority: editing or\ndeleting a file changes nothing.",
+        plan.mirror = truth, plain),
     row!("voice.exit", "Leaving plan mode and approving a plan by voice: \"confirm\" (asked once more) or \"off\" (a screen only).",
         voice.exit = |g| word(g, &EXIT), |v| named(&EXIT, v)),
     row!("autonomy.level", "How much is asked about until somebody sets another level: \"strict\" (all but reading), \"hybrid\" (what changes\nanything), \"loose\" (nothing; what is denied stays denied).",

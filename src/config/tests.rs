@@ -1,7 +1,7 @@
 //! Everything that is wrong at once, each with its place; the example is the table.
 
 use super::*;
-use crate::engine::mode::Autonomy;
+use crate::engine::mode::{Autonomy, Mode};
 
 fn vars(list: &[(&str, &str)]) -> Vec<(String, String)> { list.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect() }
 
@@ -24,7 +24,7 @@ fn the_example_is_the_table_and_the_defaults() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once_with_its_line() {
+fn ledger_d57_every_mistake_is_told_at_once_with_its_line_and_unknown_keys_fail() {
     let text = "[server]\nport = 70000\nadress = \"::1\"\n\n[lisen]\nsilence_ms = 5\n\n[agent]\nkind = \"openai\"\nport = 1\n[stt]\nworkers = \"two\"\nlanguage = \"English\"\n";
     assert_eq!(told(text, &[("VOXGATE_TTS__SPEED", "fast"), ("VOXGATE_PLAN__STRAT", "plan"), ("VOXGATE_HOEM", "/x")]), [
         "config.toml:2: server.port must be a whole number from 0 to 65535, not 70000",
@@ -117,4 +117,17 @@ fn weights_lie_in_the_cache_unless_a_variable_says_otherwise() {
     assert_eq!(models_dir(&vars(&[("VOXGATE_MODELS", "/m"), ("HOME", "/h")])), Some("/m".into()));
     assert_eq!(models_dir(&vars(&[("HOME", "/h"), ("XDG_CACHE_HOME", "rel")])), Some("/h/.cache/voxgate/models".into()));
     assert_eq!(models_dir(&[]), None);
+}
+
+#[test]
+fn ledger_f22_f23_plan_mode_is_off_by_default_a_key_and_a_variable_turn_it_on_and_the_variable_wins() {
+    let start = |text: &str, variables: &[(&str, &str)]| Config::from_text("c", text, &vars(variables), &[]).map(|c| c.plan.start).map_err(|e| e.to_string());
+    assert_eq!(start("", &[]), Ok(Mode::Default));
+    assert_eq!(start("[plan]\nstart = \"plan\"\n", &[]), Ok(Mode::Plan));
+    for (word, mode) in [("1", Mode::Plan), ("true", Mode::Plan), ("yes", Mode::Plan), ("on", Mode::Plan), ("0", Mode::Default), ("off", Mode::Default)] {
+        for text in ["", "[plan]\nstart = \"plan\"\n"] {
+            assert_eq!(start(text, &[("VOXGATE_PLAN_MODE_DEFAULT", word)]), Ok(mode), "{word} over {text:?}");
+        }
+    }
+    assert!(start("", &[("VOXGATE_PLAN_MODE_DEFAULT", "perhaps")]).is_err());
 }

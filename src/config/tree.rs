@@ -198,6 +198,8 @@ pub struct PlanConfig {
     pub loose_modes: LooseModes,
     /// Where it is kept.
     pub persist: Persist,
+    /// Every presented plan is kept as Markdown, too.
+    pub mirror: bool,
 }
 
 /// The organisation's switch for modes that ask less.

@@ -13,7 +13,7 @@ mod state;
 mod tests;
 
 pub use command::{ChatCommand, USAGE, parse_chat_command};
-pub use inbound::{BadMessage, Deed, Inbound, StopScope, TEXT_CHARS_MAX, parse_inbound};
+pub use inbound::{BadMessage, Deed, Inbound, OTHER_ARGUMENTS, StopScope, TEXT_CHARS_MAX, parse_inbound};
 pub use state::{approval_object, comment_object, difference_object, modes_line, modes_object, plan_mode_object, plans_object, plan_object, question_object, snapshot_frame, todo_object};
 
 use serde_json::{Map, Value, json};
@@ -80,6 +80,7 @@ pub fn frame(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str) ->
 pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str, kept: Kept) -> String {
     let (kind, payload) = match &event.kind {
         EventKind::Mode(mode) => ("plan_mode", mode_payload(mode, after, session_id, kept)),
+        EventKind::Still(_) => ("plan_mode", plan_mode_object(after, session_id)),
         EventKind::ApprovalRequested(pending) => ("approval_request", state::approval_request(pending, session_id)),
         other => payload_of(event, other, after),
     };
@@ -154,6 +155,7 @@ fn payload_of(event: &Event, kind: &EventKind, after: &Snapshot) -> (&'static st
         EventKind::Presented(plan) => {
             let mut payload = plan_object(plan);
             payload["submitted_at"] = seconds(event.at_ms);
+            payload["open_comments"] = after.open_comments(plan.version).len().into();
             payload["difference"] = after.plans.iter().rev().find(|p| p.version < plan.version).map_or(Value::Null, |before| difference_object(&diff::between(before, plan)));
             ("plan_review", payload)
         }

@@ -39,12 +39,43 @@ fn only_the_gateway_speaks_as_the_gateway() {
 }
 
 #[test]
-fn plan_mode_is_told_only_while_it_is_on() {
+fn ledger_f17_d53_plan_mode_is_told_only_while_it_is_on_with_what_to_do_and_what_not() {
     let system = |plan| request("m", &StepRequest { instructions: "Be kind.".into(), draft: vec![Step { title: "Add x".into(), ..Step::default() }], ..step(vec![], plan) })
         ["messages"][0]["content"].as_str().expect("text").to_string();
     let (on, off) = (system(true), system(false));
-    for word in ["cannot leave", "plan__submit", "Do not say", "1. Add x", "Be kind."] { assert!(on.contains(word), "{word}"); }
+    for word in ["cannot leave", "plan__submit", "Do not say", "If presenting fails", "ask in plain words", "1. Add x", "Be kind."] { assert!(on.contains(word), "{word}"); }
     assert!(!off.to_lowercase().contains("plan") && off.contains("Be kind."));
+}
+
+#[test]
+fn ledger_d8_a_request_outside_plan_mode_has_no_byte_of_it() {
+    let items = || vec![user("add a"), call("a"), result("a"), user("and plan the week")];
+    let plain = request("m", &step(items(), false)).to_string();
+    // Whatever plan mode left behind: a draft, and having been on before.
+    let after = StepRequest { draft: vec![Step { title: "Add x".into(), ..Step::default() }], ..step(items(), false) };
+    assert_eq!(request("m", &after).to_string(), plain);
+    for word in ["plan__submit", "Plan mode", "plan mode", "Steps noted", "approved"] { assert!(!plain.contains(word), "{word}"); }
+}
+
+#[test]
+fn ledger_d20_the_section_stands_at_one_place_and_the_plan_is_not_sent_again_with_each_request() {
+    let text = |items| request("m", &StepRequest { instructions: "Be kind.".into(), ..step(items, true) })["messages"][0]["content"].as_str().expect("text").to_string();
+    let (one, many) = (text(vec![user("a")]), text(vec![user("a"), call("a"), result("a"), user("b"), Item::Gateway(GatewayNote::Mode { plan: true }), user("c")]));
+    assert_eq!(one, many, "the same bytes whatever was said since");
+    assert!(one.starts_with(BASE) && one.find("Be kind.") < one.find(PLAN) && one.matches("Plan mode is ON").count() == 1);
+    let body = request("m", &step(vec![user("a"), user("b")], true));
+    assert_eq!(body["messages"].as_array().map(Vec::len), Some(3), "no line is added to the talk for it");
+}
+
+#[test]
+fn ledger_f50_a_full_todo_list_comes_back_whole() {
+    let todos: Vec<Value> = (0..crate::engine::todo::ITEMS_MAX).map(|n| json!({"content": format!("{n:02}{}", "é".repeat(498))})).collect();
+    let items = crate::engine::todo::parse(&json!({"todos": todos})).expect("a full list");
+    let call = Item::Call { id: "t".into(), tool: "todo__write".into(), arguments: json!({}) };
+    let messages = sent(vec![user("go"), call, Item::Result { id: "t".into(), tool: "todo__write".into(), output: crate::engine::todo::echo(&items) }]);
+    let echoed: Value = serde_json::from_str(messages[2]["content"].as_str().expect("text")).expect("JSON");
+    assert_eq!(echoed["todos"].as_array().map(Vec::len), Some(40));
+    assert!(echoed["todos"].as_array().is_some_and(|l| l.iter().all(|t| t["content"].as_str().is_some_and(|c| c.chars().count() == 500))), "the agent would drop what it does not see on its next write");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::authority::By;
 use super::comment::Comment;
 use super::id::{CallId, ItemId, QuestionId, SpeechId, UtteranceId};
-use super::mode::{AskPolicy, Posture};
+use super::mode::{AskPolicy, Mode, Posture};
 use super::plan::{PlanStatus, PlanVersion, Step};
 use super::todo::TodoItem;
 use super::tool::{Effect, call_hash};
@@ -201,6 +201,9 @@ pub enum EventKind {
     },
     /// Posture, ask policy or draining changed.
     Mode(ModeEvent),
+    /// A looser mode was chosen while a response that began under this stricter one is under way: for that response's calls the
+    /// stricter still holds. `None`: what was chosen holds for everything now.
+    Still(Option<Mode>),
     /// A final line of talk.
     Transcript {
         /// Who.

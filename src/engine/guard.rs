@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_destroy_a_machine_are_known() {
+    fn ledger_l10_commands_that_destroy_a_machine_are_known() {
         for command in [
             "rm -rf /", "sudo rm -fr /*", "rm -r --no-preserve-root /", "rm -rf ~", "rm -rf $HOME/", "/bin/rm -Rf /etc", "cd / && rm -rf *", "rm --recursive --force /usr/", "rm -rf /home/../",
             "mkfs.ext4 /dev/sda1", "dd if=/dev/zero of=/dev/sda bs=1M", "echo x > /dev/nvme0n1", ":(){ :|:& };:", "chmod -R 777 /", "shutdown -h now", "sudo reboot", "systemctl poweroff", "find / -delete",

@@ -19,6 +19,7 @@ pub mod intent;
 pub mod junk;
 pub mod mode;
 pub mod plan;
+pub mod plan_file;
 pub mod readback;
 pub mod rules;
 pub mod segment;

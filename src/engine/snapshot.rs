@@ -7,7 +7,7 @@ use super::comment::{COMMENTS_MAX, Comment, CommentState};
 use super::conversation::{GatewayNote, ITEMS_MAX, Item};
 use super::event::{Event, EventKind, PendingApproval, Question, Role, VoiceState};
 use super::id::{CallId, ItemId};
-use super::mode::{AskPolicy, Posture, Stamp};
+use super::mode::{AskPolicy, Mode, Posture, Stamp};
 use super::plan::{Decided, PlanStatus, PlanVersion, Step, VERSIONS_MAX};
 use super::todo::TodoItem;
 
@@ -76,6 +76,8 @@ pub struct Snapshot {
     pub stamp: Stamp,
     /// In force.
     pub ask: AskPolicy,
+    /// The stricter mode that still holds for the response under way; what was chosen since is pending until it has ended.
+    pub still: Option<Mode>,
     /// Mutating calls that still run although plan mode is on.
     pub draining: u32,
     /// When plan mode was entered, Unix milliseconds.
@@ -128,6 +130,7 @@ impl Snapshot {
         match &event.kind {
             EventKind::Started { .. } => self.ended = false,
             EventKind::Mode(mode) => self.apply_mode(event.at_ms, mode),
+            EventKind::Still(mode) => self.still = *mode,
             EventKind::Transcript { role, text, item, for_agent, surface, .. } => self.apply_line(event, *role, text, item, *for_agent, *surface),
             EventKind::Draft { steps } => self.draft = steps.clone(),
             EventKind::Presented(version) => {
@@ -161,6 +164,12 @@ impl Snapshot {
             EventKind::Ended { .. } => self.ended = true,
             EventKind::Speech { .. } | EventKind::Notice { .. } => {}
         }
+    }
+
+    /// The mode in force, and the chosen one that waits for the response under way, if there is one.
+    pub fn modes(&self) -> (Mode, Option<Mode>) {
+        let chosen = Mode::of(self.stamp.posture, self.ask);
+        self.still.map_or((chosen, None), |still| (still, Some(chosen)))
     }
 
     /// The version that waits for a decision.
@@ -254,6 +263,8 @@ impl Snapshot {
         let (title, steps) = (plan.title.clone(), plan.steps.clone());
         match status {
             PlanStatus::Approved => self.push_item(Item::Gateway(GatewayNote::Approved { version, title, steps })),
+            // An approval that was taken back was none: the agent is not told to carry it out.
+            PlanStatus::Waiting => self.items.retain(|i| !matches!(i, Item::Gateway(GatewayNote::Approved { version: v, .. }) if *v == version)),
             PlanStatus::ChangesRequested => self.push_item(Item::Gateway(GatewayNote::ChangesRequested { version, comments: comments.to_string() })),
             _ => {}
         }

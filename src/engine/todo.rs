@@ -95,3 +95,33 @@ fn fresh_id(items: &[TodoItem]) -> String {
 pub fn echo(items: &[TodoItem]) -> Value {
     json!({"success": true, "todos": items.iter().map(|i| json!({"id": i.id, "content": i.content, "status": i.status.word()})).collect::<Vec<_>>()})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(arguments: Value) -> &'static str { parse(&arguments).map_or_else(|bad| bad.code, |_| "ok") }
+
+    #[test]
+    fn ledger_f48_f49_at_most_one_is_in_progress_and_the_list_is_bounded() {
+        let item = |status: &str| json!({"content": "x", "status": status});
+        assert_eq!(code(json!({"todos": [item("in_progress"), item("pending"), item("in_progress")]})), "multiple_in_progress");
+        assert_eq!(code(json!({"todos": [item("in_progress"), item("completed")]})), "ok");
+        assert_eq!([code(json!({"todos": vec!["x"; 40]})), code(json!({"todos": vec!["x"; 41]}))], ["ok", "too_many_todos"]);
+        let long = parse(&json!({"todos": ["é".repeat(501)]})).map(|l| l[0].content.chars().count());
+        assert_eq!(long, Ok(500), "cut, not refused");
+        for (arguments, expected) in [(json!({}), "invalid_args"), (json!({"todos": "x"}), "invalid_args"), (json!({"todos": [" "]}), "invalid_args"), (json!({"todos": [item("done")]}), "invalid_status"), (json!({"todos": [{"content": "x", "status": 1}]}), "invalid_status")] {
+            assert_eq!(code(arguments.clone()), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn ledger_f51_ids_are_optional_and_doubles_get_another() {
+        let items = parse(&json!({"todos": ["plain", {"title": "named", "id": "a"}, {"content": "again", "id": "a", "status": "completed"}, {"content": "last", "id": "1"}]})).expect("a list");
+        let ids: std::collections::BTreeSet<&str> = items.iter().map(|i| i.id.as_str()).collect();
+        assert_eq!((ids.len(), items[1].id.as_str()), (4, "a"));
+        assert!(items.iter().all(|i| !i.id.is_empty()));
+        assert_eq!(items.iter().map(|i| (i.content.as_str(), i.status.word())).collect::<Vec<_>>(), [("plain", "pending"), ("named", "pending"), ("again", "completed"), ("last", "pending")]);
+        assert_eq!(parse(&json!({"todos": []})), Ok(vec![]), "an empty list takes it away");
+    }
+}

@@ -205,3 +205,46 @@ pub fn fill_slots(template: &str, arguments: &Value) -> String {
     out.push_str(rest);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, effect: Effect) -> ToolSpec {
+        ToolSpec {
+            name: name.into(), description: String::new(), parameters: Value::Null, effect, tier: None, irreversible: false, needs_person: false, ask: None, step: None, display: name.into(),
+        }
+    }
+
+    fn names(specs: &[ToolSpec], plan_mode: bool, carrying_out: bool) -> Vec<String> { listed(specs, plan_mode, carrying_out).into_iter().map(|s| s.name).collect() }
+
+    #[test]
+    fn ledger_f24_f27_f28_what_is_listed_in_plan_mode_is_what_the_gate_lets_run() {
+        use super::super::gate::{Gate, Policy, Verdict};
+        use super::super::mode::{Posture, Stamp};
+        let mut specs: Vec<ToolSpec> = ["read", "view", "session", "files", "host", "external", "unknown"].iter().filter_map(|w| Effect::from_word(w).map(|e| spec(&format!("skill__{w}"), e))).collect();
+        specs.push(ToolSpec { irreversible: true, ..spec("skill__shred", Effect::Read) });
+        specs.push(ToolSpec { needs_person: true, ..spec("skill__vote", Effect::View) });
+        specs.push(ToolSpec { tier: Some(Tier::Deny), ..spec("skill__off", Effect::Read) });
+        specs.push(spec("only__writes", Effect::Files));
+        let gate = Gate::new(Stamp { epoch: 1, posture: Posture::Plan });
+        let runs: Vec<String> = specs.iter().filter(|s| {
+            let call = ToolCall { id: "c".into(), tool: s.name.clone(), arguments: serde_json::json!({}), stamp: gate.stamp() };
+            matches!(gate.judge(&call, Some(s), Policy::default(), None), Verdict::Allow(_))
+        }).map(|s| s.name.clone()).collect();
+        assert_eq!(names(&specs, true, false), runs);
+        assert_eq!(runs, ["skill__read", "skill__view", "skill__session"], "endpoints are pruned, and a skill with none is gone");
+        assert_eq!(names(&specs, false, false).len(), specs.len() - 1, "outside, all but what is switched off");
+    }
+
+    #[test]
+    fn ledger_d28_no_list_of_names_decides_what_a_tool_may_do() {
+        for name in ["read__all", "delete__everything", "get", "mcp_x_read", "plan", "a"] {
+            assert_eq!(names(&[spec(name, Effect::Files)], true, false), [] as [&str; 0], "{name}");
+            assert_eq!(names(&[spec(name, Effect::Read)], true, false), [name]);
+        }
+        // The two that present and complete a plan are shown only where they mean something; what they may do is their class's matter.
+        let plan = [spec(SUBMIT, Effect::Session), spec(COMPLETE, Effect::Session)];
+        assert_eq!([names(&plan, false, false), names(&plan, true, false), names(&plan, false, true)], [vec![], vec![SUBMIT.to_string()], vec![COMPLETE.to_string()]]);
+    }
+}

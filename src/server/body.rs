@@ -88,12 +88,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_name_the_field() {
+    fn ledger_f14_mistakes_name_the_field() {
         let of = |text: &str| parse(text.as_bytes());
         assert_eq!(of("[1]").err().unwrap().field, Some("body"));
         assert_eq!(of("{\"a\":").err().unwrap().code, "invalid_json");
         assert_eq!(of("\u{0}").err().unwrap().code, "invalid_json");
         assert!(of(&"[".repeat(5_000)).is_err(), "depth is limited");
+        for body in ["", "{}", r#"{"enabled": null}"#, r#"{"enabled": "true"}"#, r#"{"enabled": 1}"#] {
+            let problem = of(body).ok().unwrap().bool("enabled").unwrap_err();
+            assert_eq!((problem.status, problem.field), (StatusCode::BAD_REQUEST, Some("enabled")), "{body}");
+        }
+        // Plan mode is a resource of its conversation, read and written under one path; the global level is another.
+        let methods = |path: &str| crate::server::routes::ROUTES.iter().filter(|r| r.path == path).map(|r| r.method).collect::<Vec<_>>();
+        assert_eq!((methods("/api/sessions/{id}/plan_mode"), methods("/api/autonomy")), (vec!["GET", "POST"], vec!["GET", "POST"]));
         let fields = of(r#"{"b": 1, "t": 2, "v": 0, "n": null}"#).ok().unwrap();
         assert_eq!(fields.bool("b").unwrap_err().field, Some("b"));
         assert_eq!(fields.bool("gone").unwrap_err().field, Some("gone"));

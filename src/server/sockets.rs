@@ -32,6 +32,8 @@ pub struct RealtimeQuery {
     pub model: Option<String>,
     /// `?conversation=`: the conversation to join, or `last`. Already opened when the wire gets it.
     pub conversation: Option<String>,
+    /// `?mode=plan`: the client wants the conversation in plan mode before anything else happens.
+    pub plan: bool,
 }
 
 /// The address as it is read here.
@@ -39,6 +41,8 @@ pub struct RealtimeQuery {
 pub(super) struct Address {
     model: Option<String>,
     conversation: Option<String>,
+    /// The mode it begins in: `plan`, and no other.
+    mode: Option<String>,
     /// A side band of a call elsewhere; there are none here.
     call_id: Option<String>,
 }
@@ -65,13 +69,14 @@ pub(super) async fn upgrade(
     if address.call_id.is_some() {
         return Err(Problem::field("call_id", "names a call of another service; this gateway has none"));
     }
+    let plan = begins_in_plan(address.mode.as_deref())?;
     let which = match address.conversation.as_deref() {
         None | Some("new") => Which::New,
         Some("last") => Which::Last,
         Some(id) => Which::Id(known_form(id)?),
     };
     let handle = shared.doors.conversations.open(which).await?;
-    let query = RealtimeQuery { model: address.model, conversation: address.conversation };
+    let query = RealtimeQuery { model: address.model, conversation: address.conversation, plan };
     let (wire, mut stage) = (Arc::clone(&shared.doors.wire), shared.stage.clone());
     let upgrade = limited(upgrade, shared.doors.limits.realtime_message_max).protocols([REALTIME_PROTOCOL]);
     Ok(upgrade.on_upgrade(move |socket| async move {
@@ -81,6 +86,15 @@ pub(super) async fn upgrade(
             () = reached(&mut stage, Stage::Over) => {}
         }
     }))
+}
+
+/// What a client may ask for at the start: plan mode, which only tightens. Looser modes are chosen by a person on a screen.
+fn begins_in_plan(mode: Option<&str>) -> Result<bool, Problem> {
+    match mode {
+        None | Some("" | "default") => Ok(false),
+        Some("plan") => Ok(true),
+        Some(_) => Err(Problem::field("mode", "may be plan; a client begins no looser mode, a person chooses it on a screen")),
+    }
 }
 
 /// All limits of a socket. A message is also limited as a frame: a header that claims more ends the socket at once.
@@ -93,4 +107,17 @@ pub(super) fn limited(upgrade: WebSocketUpgrade, message_max: usize) -> WebSocke
 pub(super) fn known_form(id: &str) -> Result<String, Problem> {
     let fits = !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if fits { Ok(id.to_string()) } else { Err(Problem::new(StatusCode::NOT_FOUND, "unknown_session", "there is no conversation with such an id")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ledger_d19_a_client_may_begin_in_plan_mode_and_in_nothing_looser() {
+        assert_eq!([begins_in_plan(None), begins_in_plan(Some("default")), begins_in_plan(Some("plan"))], [Ok(false), Ok(false), Ok(true)]);
+        for loose in ["bypass", "autonomous", "custom", "Plan", "bypassPermissions", "nonsense"] {
+            assert!(begins_in_plan(Some(loose)).is_err_and(|p| p.field == Some("mode") && p.status == StatusCode::BAD_REQUEST), "{loose}");
+        }
+    }
 }

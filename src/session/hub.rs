@@ -2,6 +2,7 @@
 //! [`Conversations`] for the product.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,9 +16,11 @@ use super::parts::{Journal, NoJournal, Parts};
 use super::registry::{Conversations, Listed, OpenRefused, Which};
 use crate::engine::event::{Event, EventKind};
 use crate::engine::mode::{AskPolicy, Autonomy, Posture};
+use crate::engine::plan::PlanVersion;
 use crate::engine::session::{Engine, EngineConfig};
 use crate::store::ids;
 use crate::store::log::{LogError, SessionLog, Sessions};
+use crate::store::plan_mirror;
 use crate::store::settings::Settings;
 use crate::store::todo::TodoMirror;
 use crate::tools::{BuiltinContext, ToolRunner};
@@ -36,6 +39,8 @@ pub struct HubConfig {
     pub settings: Settings,
     /// The todo mirror.
     pub todos: TodoMirror,
+    /// Where plans are mirrored, if they are.
+    pub plans: Option<PathBuf>,
     /// Conversations that run at once.
     pub most: usize,
     /// False: plan mode is not kept over a restart.
@@ -68,15 +73,19 @@ struct HubConfigInner {
     builtins: BuiltinContext,
     sessions: Sessions,
     todos: Arc<Mutex<TodoMirror>>,
+    plans: Option<PathBuf>,
     most: usize,
     keep_plan: bool,
     record: bool,
 }
 
-/// Writes a conversation's events down, and its todo list beside them.
+/// Writes a conversation's events down, and its todo list and plans beside them.
 struct LogJournal {
     log: SessionLog,
     todos: Arc<Mutex<TodoMirror>>,
+    plans: Option<PathBuf>,
+    /// The newest version, for the mirror of plans.
+    newest: Option<PlanVersion>,
 }
 
 impl Journal for LogJournal {
@@ -86,6 +95,12 @@ impl Journal for LogJournal {
             if let Err(error) = todos.set(self.log.id(), items, event.at_ms) {
                 tracing::warn!(%error, "the todo mirror could not be written; the list is in the log");
             }
+        }
+        if let Some(folder) = &self.plans {
+            if let Err(error) = plan_mirror::write(folder, self.log.id(), &event.kind, self.newest.as_ref()) {
+                tracing::warn!(%error, "a plan could not be mirrored; it is in the log");
+            }
+            if let EventKind::Presented(plan) = &event.kind { self.newest = Some(plan.clone()) }
         }
         self.log.append(event).map_err(|e| e.to_string())
     }
@@ -101,9 +116,9 @@ impl Hub {
     /// A hub with nothing running.
     pub fn new(config: HubConfig) -> Self {
         let level = config.settings.autonomy().unwrap_or(config.engine.autonomy);
-        let HubConfig { parts, engine, builtins, sessions, settings, todos, most, keep_plan, record } = config;
+        let HubConfig { parts, engine, builtins, sessions, settings, todos, plans, most, keep_plan, record } = config;
         Self {
-            config: HubConfigInner { parts, engine, builtins, sessions, todos: Arc::new(Mutex::new(todos)), most, keep_plan, record },
+            config: HubConfigInner { parts, engine, builtins, sessions, todos: Arc::new(Mutex::new(todos)), plans, most, keep_plan, record },
             state: Mutex::default(),
             settings: Mutex::new((settings, level)),
         }
@@ -168,7 +183,7 @@ impl Hub {
         let now = unix_ms();
         let id = ids::session_id(now).map_err(|e| OpenRefused::Broken(e.to_string()))?;
         let journal: Box<dyn Journal> = match self.config.sessions.create(&id, now) {
-            Ok(log) => Box::new(LogJournal { log, todos: self.config.todos.clone() }),
+            Ok(log) => Box::new(LogJournal { log, todos: self.config.todos.clone(), plans: self.config.plans.clone(), newest: None }),
             Err(error) => {
                 tracing::error!(%error, "a conversation is held without a log");
                 Box::new(NoJournal)
@@ -191,8 +206,9 @@ impl Hub {
             snapshot.stamp.posture = Posture::Default;
             snapshot.ask = AskPolicy::Ask;
         }
+        let newest = snapshot.newest().cloned();
         let engine = Engine::restore(self.engine_config(), snapshot, unix_ms(), replay.must_plan());
-        Ok((id, engine, Box::new(LogJournal { log, todos: self.config.todos.clone() })))
+        Ok((id, engine, Box::new(LogJournal { log, todos: self.config.todos.clone(), plans: self.config.plans.clone(), newest })))
     }
 
     fn find_or_start(&self, which: Which) -> Result<Handle, OpenRefused> {

@@ -113,6 +113,8 @@ impl Home {
     pub fn notes_dir(&self) -> PathBuf { self.data.join("notes") }
     /// Where deleted notes go.
     pub fn trash_dir(&self) -> PathBuf { self.data.join("trash") }
+    /// The mirror of plans, a folder for each conversation.
+    pub fn plans_dir(&self) -> PathBuf { self.data.join("plans") }
     /// The todo mirror.
     pub fn todos_file(&self) -> PathBuf { self.data.join("agent_todos.json") }
     /// What was set at run time.

@@ -85,7 +85,7 @@ mod tests {
     fn item(id: &str) -> TodoItem { TodoItem { id: id.into(), content: "x".into(), status: TodoStatus::InProgress } }
 
     #[test]
-    fn a_list_is_mirrored_whole_and_an_empty_one_goes_57() -> Result<(), Box<dyn std::error::Error>> {
+    fn ledger_f53_f55_a_list_is_mirrored_whole_in_one_file_and_an_empty_one_goes_57() -> Result<(), Box<dyn std::error::Error>> {
         let dir = tempfile::tempdir()?;
         let home = Home::under(dir.path());
         home.create()?;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupt_mirror_is_warned_about_and_starts_empty_58() -> Result<(), Box<dyn std::error::Error>> {
+    fn ledger_f54_a_corrupt_mirror_is_warned_about_and_starts_empty_58() -> Result<(), Box<dyn std::error::Error>> {
         let dir = tempfile::tempdir()?;
         let home = Home::under(dir.path());
         home.create()?;

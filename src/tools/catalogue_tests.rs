@@ -24,7 +24,7 @@ fn faults(text: &str) -> String {
 }
 
 #[test]
-fn first_party_effects_are_declared_and_aliases_lead_to_them() {
+fn ledger_f56_first_party_effects_are_declared_and_the_old_names_lead_to_them() {
     let catalogue = first_party();
     for (name, canonical, effect) in [
         ("notes__list", "notes__list", Effect::Read), ("notes__add", "notes__add", Effect::Files), ("notes__delete", "notes__delete", Effect::Files),
@@ -35,6 +35,7 @@ fn first_party_effects_are_declared_and_aliases_lead_to_them() {
         assert_eq!((spec.name.as_str(), spec.effect), (canonical, effect));
     }
     assert!(catalogue.specs().iter().all(|s| s.effect != Effect::Unknown && !s.irreversible));
+    assert!(catalogue.specs().len() <= crate::dialect::openai_chat::TOOLS_MAX, "all of them fit a request");
     assert!(catalogue.spec("notes").is_none() && catalogue.spec("").is_none());
 }
 
@@ -114,7 +115,7 @@ fn a_manifest_in_the_folder_works_by_voice_without_a_rebuild() {
 }
 
 #[test]
-fn effects_follow_what_is_declared_and_never_flatter() {
+fn ledger_f36_f37_d29_l29_effects_follow_what_is_declared_and_never_flatter() {
     let effect = |keys: &str| extra(&manifest(keys)).expect("it loads").spec("x__y").expect("x__y").effect;
     assert_eq!(effect(r#""url":"builtin:notes_list","read_only_hint":true"#), Effect::Read);
     assert_eq!(effect(r#""url":"builtin:notes_list""#), Effect::Unknown);
@@ -130,6 +131,28 @@ fn effects_follow_what_is_declared_and_never_flatter() {
     ] {
         let said = faults(&manifest(keys));
         assert!(said.contains(word), "{said}");
+    }
+}
+
+#[test]
+fn ledger_f38_no_name_lets_a_tool_into_plan_mode() {
+    // Words that a list of harmless names would hold, before and behind, over our own tools and made-up ones.
+    let words = ["read", "get", "list", "search", "find", "show", "status", "view", "fetch", "query", "describe", "safe", "plan", "check", "lookup", "info"];
+    let mutating: Vec<ToolSpec> = first_party().specs().iter().filter(|s| !s.effect.is_plan_safe()).cloned().collect();
+    assert!(!mutating.is_empty());
+    for (spec, word) in mutating.iter().flat_map(|s| words.map(|w| (s, w))) {
+        for name in [format!("{word}__{}", spec.name.replace("__", "_")), format!("{}_{word}", spec.name), word.to_string()] {
+            let named = ToolSpec { name: name.clone(), display: word.into(), description: format!("{word} only, changes nothing"), ..spec.clone() };
+            assert!(crate::engine::tool::listed(std::slice::from_ref(&named), true, false).is_empty(), "{name} is listed");
+            let gate = crate::engine::gate::Gate::new(crate::engine::mode::Stamp { epoch: 1, posture: crate::engine::mode::Posture::Plan });
+            let call = ToolCall { id: "c".into(), tool: name.clone(), arguments: json!({}), stamp: gate.stamp() };
+            let verdict = gate.judge(&call, Some(&named), Default::default(), None);
+            assert!(matches!(verdict, crate::engine::gate::Verdict::Refuse(ref r) if r.code == "plan_mode_blocked"), "{name}: {verdict:?}");
+        }
+    }
+    for word in words {
+        let text = format!(r#"{{"skill_id":"{word}","endpoints":[{{"id":"{word}_only","method":"CUSTOM","url":"builtin:notes_list","description":"{word} only"}}]}}"#);
+        assert_eq!(extra(&text).expect("it loads").spec(&format!("{word}__{word}_only")).map(|s| s.effect), Some(Effect::Unknown), "{word}");
     }
 }
 

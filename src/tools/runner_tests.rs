@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::gate::{Policy, Verdict};
 use crate::engine::mode::{Autonomy, Posture, Stamp};
 
-const LOOSE: Policy = Policy { autonomy: Autonomy::Loose, ask: crate::engine::mode::AskPolicy::Ask };
+fn loose() -> Policy<'static> { Policy { autonomy: Autonomy::Loose, ..Policy::default() } }
 
 struct World {
     dir: tempfile::TempDir,
@@ -37,7 +37,7 @@ impl World {
         ToolCall { id: id.into(), tool: tool.into(), arguments, stamp: self.gate.stamp() }
     }
 
-    fn judge(&self, call: &ToolCall) -> Verdict { self.gate.judge(call, self.catalogue.spec(&call.tool), LOOSE, None) }
+    fn judge(&self, call: &ToolCall) -> Verdict { self.gate.judge(call, self.catalogue.spec(&call.tool), loose(), None) }
 
     fn permit(&self, call: &ToolCall) -> Permit {
         match self.judge(call) { Verdict::Allow(permit) => permit, other => panic!("no permit: {other:?}") }

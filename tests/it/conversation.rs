@@ -75,7 +75,7 @@ fn confirmed(w: &Window) -> Result<(), String> {
 }
 
 #[test]
-fn the_seven_steps_hold_for_the_voice_of_the_product() { seven_steps(Speaker::Hibari, &[]) }
+fn ledger_d55_the_seven_steps_hold_for_the_voice_of_the_product() { seven_steps(Speaker::Hibari, &[]) }
 
 #[test]
 fn the_seven_steps_hold_for_piper_joe() { seven_steps(Speaker::PiperJoe, &[]) }

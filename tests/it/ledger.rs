@@ -124,6 +124,22 @@ fn ledger_f59_every_row_is_named_by_a_test_and_goes_red_under_a_named_mutant() {
 }
 
 #[test]
+fn ledger_d58_designs_that_were_not_taken_stay_on_record() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap_or_default();
+    let section = page.split_once("## Plan mode: what was weighed and not taken").map_or("", |(_, rest)| rest.split("\n## ").next().unwrap_or(""));
+    for design in ["posture and permission together", "Guidance without a gate", "list of tool names", "cap on what a session may access", "in memory alone", "Flips as lines", "plan as a file", "Leaving by prose", "as a permission"] {
+        assert!(section.contains(design), "{design}");
+    }
+}
+
+#[test]
+fn ledger_f58_what_plan_mode_does_not_stop_stands_on_its_page() {
+    let page = fs::read_to_string(root().join("docs/plan-mode.md")).unwrap_or_default();
+    let section = page.split_once("What it does not stop").map_or("", |(_, rest)| rest.split("\n## ").next().unwrap_or(""));
+    assert!(section.split_whitespace().count() > 60, "docs/plan-mode.md has no section \"What it does not stop\" that says anything");
+}
+
+#[test]
 fn every_numbered_behaviour_is_pinned_or_says_why_it_does_not_apply() {
     let (text, tests) = (data("behaviours.txt"), tests());
     let mut seen = Vec::new();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use voxgate::agent::commander::Commander;
 use voxgate::engine::conversation::{AgentOutput, GatewayNote, Item, StepRequest};
 use voxgate::engine::gate::{Gate, Policy, Verdict};
-use voxgate::engine::mode::{AskPolicy, Autonomy, Posture};
+use voxgate::engine::mode::{Autonomy, Posture};
 use voxgate::engine::plan::{KeptCall, Proposal, Step};
 use voxgate::engine::tool::{SessionDeed, ToolCall};
 use voxgate::tools::{BuiltinContext, Catalogue, ToolRunner, refusal_outcome};
@@ -83,7 +83,7 @@ impl Talk {
         if let Verdict::Ask { screen_only: false } = self.gate.judge(&call, spec, Policy::default(), None) {
             self.asked.push(self.catalogue.describe(&call).ask);
         }
-        let yes = Policy { autonomy: Autonomy::Loose, ask: AskPolicy::Ask };
+        let yes = Policy { autonomy: Autonomy::Loose, ..Policy::default() };
         match self.gate.judge(&call, spec, yes, None) {
             Verdict::Allow(permit) => {
                 let outcome = self.runner.run(permit, call).await;

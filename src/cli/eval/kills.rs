@@ -29,6 +29,7 @@ pub struct KillsArgs {
     /// For itself: the process that is killed, with the conversation it goes on with
     #[arg(long, value_name = "ID", hide = true)]
     pub writer: Option<String>,
+    /// Where the figure goes
     #[command(flatten)]
     pub publish: PublishArgs,
 }

@@ -25,6 +25,7 @@ pub struct TextArgs {
     /// Files of plain text instead of the packages' texts
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Where the figure goes
     #[command(flatten)]
     pub publish: PublishArgs,
 }

@@ -6,14 +6,14 @@ use super::{Head, by_object, role_word, seconds};
 use crate::engine::comment::Comment;
 use crate::engine::diff::{Change, Difference};
 use crate::engine::event::{PendingApproval, Question};
-use crate::engine::mode::{MODES, Mode, shown_mode};
+use crate::engine::mode::{MODES, Mode};
 use crate::engine::plan::{PlanVersion, Step};
 use crate::engine::snapshot::{Line, Snapshot, Trace};
 use crate::engine::todo::TodoItem;
 
 /// What `GET /api/sessions/{id}/plan_mode` answers and a `plan_mode` frame carries. `entered_at` is in Unix seconds.
 pub fn plan_mode_object(state: &Snapshot, session_id: &str) -> Value {
-    let current = shown_mode(state.stamp.posture, state.ask);
+    let (current, pending) = state.modes();
     json!({
         "session_id": session_id,
         "plan_mode": state.in_plan(),
@@ -27,7 +27,7 @@ pub fn plan_mode_object(state: &Snapshot, session_id: &str) -> Value {
         "persisted": true,
         "by": state.entered_by.as_ref().map_or(Value::Null, by_object),
         "epoch": state.stamp.epoch,
-        "modes": {"available": MODES, "current": current, "pending": null},
+        "modes": {"available": MODES, "current": current.word(), "pending": pending.map(Mode::word)},
     })
 }
 
@@ -43,18 +43,20 @@ pub fn plan_object(plan: &PlanVersion) -> Value {
     })
 }
 
-/// The list of modes with what each does, the one in force, and the axes behind it: what `GET /api/sessions/{id}/mode` answers.
+/// The list of modes with what each does, the one in force, the one that was chosen and waits for the response under way, and the axes behind it: what `GET /api/sessions/{id}/mode` answers.
 pub fn modes_object(state: &Snapshot, session_id: &str) -> Value {
+    let (current, pending) = state.modes();
     json!({
-        "session_id": session_id, "current": shown_mode(state.stamp.posture, state.ask), "pending": null, "posture": state.stamp.posture.word(), "ask": state.ask.word(),
+        "session_id": session_id, "current": current.word(), "pending": pending.map(Mode::word), "posture": state.stamp.posture.word(), "ask": state.ask.word(),
         "modes": Mode::LIST.iter().map(|m| json!({"id": m.word(), "description": m.about()})).collect::<Value>(),
     })
 }
 
 /// The same in a line of a chat.
 pub fn modes_line(state: &Snapshot) -> String {
-    let current = Mode::of(state.stamp.posture, state.ask);
-    format!("The mode is {}. {} There are {}.", current.word(), current.about(), MODES.join(", "))
+    let (current, pending) = state.modes();
+    let pending = pending.map_or(String::new(), |p| format!(" {} was chosen and holds once the answer under way has ended.", p.word()));
+    format!("The mode is {}. {}{pending} There are {}.", current.word(), current.about(), MODES.join(", "))
 }
 
 /// Every kept version, the comments on them, and which one waits or is carried out.

@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::authority::{Decide, Surface};
 use crate::engine::event::*;
 use crate::engine::id::QuestionId;
-use crate::engine::mode::AskPolicy;
+use crate::engine::mode::{AskPolicy, Mode};
 use crate::engine::plan::{KeptCall, PlanStatus, PlanVersion};
 use crate::engine::tool::call_hash;
 
@@ -40,7 +40,7 @@ fn fold(kinds: Vec<EventKind>) -> (Snapshot, Vec<Value>) {
 }
 
 #[test]
-fn an_entry_and_an_exit_carry_the_describe_object() {
+fn ledger_f41_d2_an_entry_and_an_exit_carry_the_describe_object() {
     let (_, frames) = fold(vec![plan_event(Posture::Plan, None), EventKind::Presented(version(1)), plan_event(Posture::Default, Some(true))]);
     let (on, off) = (&frames[0], &frames[2]);
     assert_eq!((on["type"].as_str(), on["hop"].as_str(), on["seq"].as_u64()), (Some("plan_mode"), Some("brain"), Some(1)));
@@ -59,6 +59,18 @@ fn an_entry_and_an_exit_carry_the_describe_object() {
 }
 
 #[test]
+fn ledger_d49_the_picker_has_what_is_in_force_and_what_was_chosen_and_is_told_again_when_it_holds() {
+    let (state, frames) = fold(vec![plan_event(Posture::Plan, None), plan_event(Posture::Default, Some(false)), EventKind::Still(Some(Mode::Plan)), EventKind::Still(None)]);
+    let modes = |n: usize| (frames[n]["payload"]["modes"]["current"].as_str(), frames[n]["payload"]["modes"]["pending"].as_str());
+    assert!(frames.iter().all(|f| f["type"] == "plan_mode" && f["payload"]["modes"]["available"] == json!(["default", "plan", "bypass", "autonomous"])));
+    assert_eq!([modes(0), modes(1), modes(2), modes(3)], [(Some("plan"), None), (Some("default"), None), (Some("plan"), Some("default")), (Some("default"), None)]);
+    assert_eq!(frames[2]["payload"]["plan_mode"], false, "the boolean of older clients is what was chosen");
+    assert_eq!((modes_object(&state, "s")["current"].as_str(), modes_object(&state, "s")["modes"].as_array().map(Vec::len)), (Some("default"), Some(4)));
+    let waits = Snapshot { still: Some(Mode::Plan), ..state };
+    assert!(modes_line(&waits).contains("The mode is plan.") && modes_line(&waits).contains("default was chosen"), "{}", modes_line(&waits));
+}
+
+#[test]
 fn an_unlogged_change_says_so() {
     let event = Event { seq: 1, at_ms: 1, kind: plan_event(Posture::Plan, None) };
     let frame = parsed(&frame_kept(&event, &Snapshot::default(), "s", "m", Kept::Memory));
@@ -66,12 +78,13 @@ fn an_unlogged_change_says_so() {
 }
 
 #[test]
-fn a_draft_has_no_version_and_a_decision_shows_the_whole_plan() {
+fn ledger_d54_l45_a_review_names_version_title_comments_and_the_word_that_approves() {
     let decided = EventKind::PlanDecided { version: 1, status: PlanStatus::ChangesRequested, by: by(Surface::Chat), comments: "fewer".into() };
     let (_, frames) = fold(vec![EventKind::Draft { steps: version(1).steps }, EventKind::Presented(version(1)), decided]);
     assert!(frames.iter().all(|f| f["type"] == "plan_review" && f["payload"]["approve"] == "approve"));
     assert_eq!((&frames[0]["payload"]["version"], frames[0]["payload"]["status"].as_str()), (&Value::Null, Some("draft")));
     assert_eq!(frames[1]["payload"]["submitted_at"], 1_700_000_000.501);
+    assert_eq!((frames[1]["payload"]["version"].as_u64(), frames[1]["payload"]["title"].as_str(), frames[1]["payload"]["open_comments"].as_u64()), (Some(1), Some("Shop"), Some(0)));
     let last = &frames[2]["payload"];
     assert_eq!((last["status"].as_str(), last["comments"].as_str(), last["title"].as_str()), (Some("changes_requested"), Some("fewer"), Some("Shop")));
 }
@@ -179,7 +192,7 @@ fn a_bad_message_names_its_field() {
 }
 
 #[test]
-fn the_chat_grammar_a1_6_r14() {
+fn ledger_f12_d46_the_chat_grammar_a1_6_r14() {
     use ChatCommand::*;
     let enter = |reason: &str| Some(Enter { reason: reason.into(), then_submit: !reason.is_empty() });
     for line in ["/plan", " /PLAN ", "/plan on", "/plan start", "/plan Enter"] {
@@ -194,6 +207,8 @@ fn the_chat_grammar_a1_6_r14() {
     assert_eq!(parse_chat_command("/plan ok v2"), Some(Approve { version: Some(2) }));
     assert_eq!(parse_chat_command("/plan accept 12"), Some(Approve { version: Some(12) }));
     assert_eq!(parse_chat_command("/plan status"), Some(Status));
+    assert_eq!([parse_chat_command("/mode"), parse_chat_command("/MODE plan "), parse_chat_command("/mode Autonomous")], [Some(Modes), Some(ChatCommand::Mode(crate::engine::mode::Mode::Plan)), Some(ChatCommand::Mode(crate::engine::mode::Mode::Autonomous))]);
+    assert_eq!([parse_chat_command("/mode custom"), parse_chat_command("/mode plan now"), parse_chat_command("/modes")], [Some(Usage), Some(Usage), None]);
     for line in ["/plan approve everything", "/plan approve +2", "/plan cancel the order", "/plan off now", "/plan help"] {
         assert_eq!(parse_chat_command(line), Some(Usage), "{line}");
     }

@@ -8,7 +8,7 @@ use super::{Folded, RecordError, opaque};
 use crate::engine::authority::Surface;
 use crate::engine::event::{EventKind, ModeEvent, Role, VoiceState};
 use crate::engine::id::{CallId, ItemId, QuestionId, SpeechId, UtteranceId};
-use crate::engine::mode::{AskPolicy, Posture};
+use crate::engine::mode::{AskPolicy, Mode, Posture};
 use crate::engine::plan::PlanStatus;
 
 /// The kind's word in the log.
@@ -16,6 +16,7 @@ pub(super) fn word(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::Started { .. } => "started",
         EventKind::Mode(_) => "mode",
+        EventKind::Still(_) => "mode_still",
         EventKind::Transcript { .. } => "transcript",
         EventKind::Draft { .. } => "draft",
         EventKind::Presented(_) => "presented",
@@ -48,6 +49,7 @@ pub(super) fn write(kind: &EventKind, map: &mut Map<String, Value>) {
             "posture": m.posture.word(), "ask": m.ask.word(), "epoch": m.epoch, "draining": m.draining, "restored": m.restored,
             "reason": m.reason, "by": by_out(&m.by), "approved": m.approved,
         }),
+        EventKind::Still(mode) => json!({"mode": mode.map(Mode::word)}),
         EventKind::Transcript { role, text, item, utterance, for_agent, surface } => json!({
             "role": role_word(*role), "text": text, "item": item.0, "utterance": utterance.map(|u| u.0), "for_agent": for_agent,
             "surface": surface.word(),
@@ -85,6 +87,7 @@ pub(super) fn read(word: &str, map: &Map<String, Value>, folded: &mut Option<Fol
     Ok(match word {
         "started" => EventKind::Started { how: f.word("how", |w| one_of(w, &["new", "resumed"]))? },
         "mode" => EventKind::Mode(mode_in(&f, folded)?),
+        "mode_still" => EventKind::Still(f.maybe("mode", |f, name| f.word(name, Mode::from_word))?),
         "transcript" => transcript_in(&f)?,
         "draft" => EventKind::Draft { steps: steps_in(&f, "steps")? },
         "presented" => EventKind::Presented(version_in(&f)?),

@@ -103,6 +103,7 @@ pub fn any_kind() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         prop::sample::select(vec!["new", "resumed"]).prop_map(|how| EventKind::Started { how }),
         any_mode().prop_map(EventKind::Mode),
+        option::of(prop::sample::select(crate::engine::mode::Mode::LIST.to_vec())).prop_map(EventKind::Still),
         any_talk(),
         vec(any_step(), 0..4).prop_map(|steps| EventKind::Draft { steps }),
         any_version().prop_map(EventKind::Presented),
@@ -157,15 +158,21 @@ fn a_value_deeper_than_a_reader_accepts_survives() {
 }
 
 #[test]
-fn an_unknown_kind_is_named() {
+fn ledger_d14_a_wrong_payload_or_an_unknown_kind_is_a_loud_failure() {
     assert_eq!(decode(r#"{"v":1,"seq":1,"at":1,"kind":"flip"}"#), Err(RecordError::UnknownKind("flip".into())));
     assert_eq!(decode(r#"{"v":2,"seq":1,"at":1,"kind":"ended","reason":""}"#), Err(RecordError::Version("2".into())));
     let error = decode(r#"{"v":1,"seq":1,"at":1,"kind":"voice","state":"singing"}"#).map_err(|e| e.to_string());
+    for (broken, part) in [
+        (r#""posture":true,"ask":"ask","epoch":1"#, "posture"), (r#""posture":"plan","ask":"ask","epoch":-1"#, "epoch"), (r#""posture":"plan","ask":"ask""#, "epoch"), (r#""ask":"ask","epoch":1"#, "posture"),
+    ] {
+        let line = format!(r#"{{"v":1,"seq":1,"at":1,"kind":"mode",{broken},"draining":0,"restored":false,"reason":"","by":{{"surface":"chat","utterance":null,"words":""}},"approved":null}}"#);
+        assert!(decode(&line).is_err_and(|e| e.to_string().contains(part)), "{broken}");
+    }
     assert_eq!(error, Err("voice: field \"state\" has the unknown word \"singing\"".into()));
 }
 
 #[test]
-fn an_unknown_posture_is_plan_and_said_so_r12() {
+fn ledger_d15_an_unknown_posture_is_plan_and_said_so_r12() {
     let line = |posture: &str, ask: &str| format!(
         r#"{{"v":1,"seq":1,"at":1,"kind":"mode","posture":"{posture}","ask":"{ask}","epoch":1,"draining":0,"restored":false,"reason":"","by":{{"surface":"chat","utterance":null,"words":""}},"approved":null}}"#
     );

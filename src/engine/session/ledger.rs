@@ -18,6 +18,9 @@ use super::tests::World;
 use super::{Engine, EngineConfig};
 use crate::media::earcon::Earcon;
 
+#[path = "ledger_more.rs"]
+mod more;
+
 const ADD: &str = "Add buy eggs to my notes.";
 
 impl World {

@@ -20,6 +20,10 @@ mod cases;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod lockstep;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
 mod props;
 #[cfg(test)]
 mod readback_tests;
@@ -151,6 +155,7 @@ impl Engine {
         let mut engine = Self::with(config, snapshot, epoch_ms);
         engine.event(EventKind::Started { how: "resumed" });
         engine.void_what_was_open();
+        engine.check_still();
         let plan = engine.snap.in_plan() || damaged;
         let loose = engine.snap.ask != AskPolicy::Ask;
         if plan {
@@ -258,6 +263,7 @@ impl Engine {
         self.pump_mouth();
         self.tell_turn_ended(false);
         self.check_draining();
+        self.check_still();
         self.show_voice_state();
     }
 
@@ -323,6 +329,14 @@ impl Engine {
             let ask = self.snap.ask;
             self.mode_event(Posture::Plan, ask, reason, by, None, restored);
             self.say_plain("The action that was still running has ended. Nothing more will change.");
+        }
+    }
+
+    /// What was loosened holds from the next response on; while an older one is under way that is shown.
+    fn check_still(&mut self) {
+        let still = if self.loosening { self.snap.still } else { self.turns.stricter_than(self.snap.stamp, self.snap.ask) };
+        if still != self.snap.still {
+            self.event(EventKind::Still(still));
         }
     }
 

@@ -204,8 +204,8 @@ impl Engine {
 
     pub(super) fn on_log_failed(&mut self) {
         self.loosening = false;
-        let asked = matches!(self.after_loosening.take(), Some(AfterLoosening::Asks));
-        if asked && !self.snap.in_plan() {
+        let after = self.after_loosening.take();
+        if matches!(after, Some(AfterLoosening::Asks)) && !self.snap.in_plan() {
             // Nothing was turned at the gate: only the asking goes on.
             self.mode_event(Posture::Default, AskPolicy::Ask, String::new(), By::gateway(), None, false);
             self.notice("log_failed", "The change of mode could not be written to the log, so changes are asked about as before. Check the disk of the data folder.");
@@ -213,6 +213,15 @@ impl Engine {
         }
         self.gate.flip(Posture::Plan);
         self.mode_event(Posture::Plan, AskPolicy::Ask, "the change could not be written down".into(), By::gateway(), None, false);
+        // What was decided with it does not hold either: the version waits again.
+        let undone = match after {
+            Some(AfterLoosening::Approved(version)) => Some(version),
+            Some(AfterLoosening::Left) => self.snap.newest().filter(|p| p.status == PlanStatus::SetAside).map(|p| p.version),
+            Some(AfterLoosening::Asks) | None => None,
+        };
+        if let Some(version) = undone {
+            self.plan_decided(version, PlanStatus::Waiting, &By::gateway(), "");
+        }
         self.notice("log_failed", "The change of mode could not be written to the log, so plan mode stays on. Check the disk of the data folder.");
         self.say_plain("I could not write that down, so plan mode stays on.");
     }

@@ -8,7 +8,7 @@ use super::super::event::{EventKind, QuestionKind, Role};
 use super::super::grammar::{Meaning, meaning_of};
 use super::super::id::{CallId, ItemId, TurnId};
 use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
-use super::super::mode::{AskPolicy, Posture, Stamp};
+use super::super::mode::{AskPolicy, Mode, Posture, Stamp};
 use super::super::tool::{ToolOutcome, ToolSpec, listed};
 use super::Engine;
 use super::calls::Made;
@@ -54,6 +54,18 @@ impl Turns {
 
     /// The agent itself is at work (not waiting for a person or a tool).
     pub(super) fn is_working(&self) -> bool { self.active.as_ref().is_some_and(|t| t.responding) }
+
+    /// The mode the turn's response began in, where it is stricter than this.
+    pub(super) fn stricter_than(&self, now: Stamp, ask: AskPolicy) -> Option<Mode> {
+        let turn = self.active.as_ref().filter(|t| !t.abandoned && (t.responding || !t.open.is_empty()))?;
+        if now.posture == Posture::Plan {
+            return None;
+        }
+        match turn.stamp.posture {
+            Posture::Plan => Some(Mode::Plan),
+            Posture::Default => (ask.for_a_call_made_under(turn.ask) != ask).then_some(Mode::Default),
+        }
+    }
 
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize { self.queue.len() }

@@ -31,4 +31,7 @@ pub struct RealtimeQuery {
     /// The conversation to join; none starts a new one. Read by the routes, which open it.
     #[serde(default)]
     pub conversation: Option<String>,
+    /// The conversation begins in plan mode, or goes on in it.
+    #[serde(default)]
+    pub plan: bool,
 }

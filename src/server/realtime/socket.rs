@@ -60,6 +60,10 @@ pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery) {
     let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true };
     let mut line = Line { stream, frames, heard: Instant::now(), moved: Instant::now() };
     let mut door = Door::new(handle.id(), &tag(), query.model.as_deref().filter(|model| !model.is_empty()).map(clip));
+    if query.plan {
+        // As if the client had typed it before anything else: the one thing about the mode that a client may say.
+        door.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() });
+    }
     let ending = match handle.attach(spec).await {
         Ok(port) => line.serve(&mut door, port).await,
         Err(refused) => {

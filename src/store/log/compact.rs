@@ -65,6 +65,7 @@ pub(super) fn needed(events: &[Event]) -> Vec<&Event> {
     keep_newest(events, &mut keep, TRANSCRIPT_MAX, |k| matches!(k, EventKind::Transcript { .. }));
     keep_newest(events, &mut keep, ITEMS_MAX, is_item);
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Draft { .. }));
+    keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Still(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Todo(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Voice(_)));
     keep_newest(events, &mut keep, 1, |k| matches!(k, EventKind::Question(_)));

@@ -1,0 +1,371 @@
+//! Rows that need tools, rules or failures of their own, and numbered behaviours of the source systems on whole conversations.
+
+use super::super::super::facts::facts_of;
+use super::super::super::guard::Guard;
+use super::super::super::tool::Tier;
+use super::*;
+
+const ALL: [Effect; 7] = [Effect::Read, Effect::View, Effect::Session, Effect::Files, Effect::Host, Effect::External, Effect::Unknown];
+
+fn tool(name: &str, effect: Effect) -> ToolSpec {
+    ToolSpec { name: name.into(), description: String::new(), parameters: json!({}), effect, tier: None, irreversible: false, needs_person: false, ask: None, step: None, display: name.into() }
+}
+
+impl World {
+    fn of(config: EngineConfig, tools: Vec<ToolSpec>) -> World {
+        let mut w = World::with(config);
+        w.engine.config.tools = tools.into();
+        w
+    }
+
+    fn call(&mut self, tool: &str) -> Value {
+        self.typed(&format!("call {tool} {{}}"));
+        self.last_result()
+    }
+
+    /// A conversation whose agent is in the middle of a response.
+    fn answering() -> (World, TurnId) {
+        let mut w = World::new();
+        w.agent_ms = 600_000;
+        w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "hello".into(), ticket: Ticket(1) });
+        let turn = w.steps.last().map(|s| s.turn).unwrap_or_default();
+        (w, turn)
+    }
+
+    fn did_run(&self, tool: &str) -> bool { self.ran.iter().any(|r| r.0 == tool) }
+}
+
+#[test]
+fn ledger_l3_in_plan_mode_looking_and_the_conversations_own_state_pass_and_the_rest_is_refused() {
+    let mut w = World::of(EngineConfig::default(), ALL.iter().map(|e| tool(&format!("of__{}", e.word()), *e)).collect());
+    w.decide(Decide::Enter { reason: String::new() });
+    for effect in ALL {
+        let name = format!("of__{}", effect.word());
+        let output = w.call(&name);
+        let passes = matches!(effect, Effect::Read | Effect::View | Effect::Session);
+        assert_eq!(w.did_run(&name), passes, "{effect:?}");
+        assert_eq!(output["error_code"] == "plan_mode_blocked", !passes, "{effect:?}");
+    }
+}
+
+#[test]
+fn ledger_l70_plan_mode_subtracts_and_never_grants() {
+    let rules = Rules::parse(&["ask tool:notes__list", "deny tool:clock__now"]).unwrap_or_else(|e| panic!("{e}"));
+    let mut w = World::of(EngineConfig { rules: rules.into(), ..EngineConfig::default() }, vec![tool("notes__list", Effect::Read), tool("clock__now", Effect::Read)]);
+    w.decide(Decide::Enter { reason: String::new() });
+    w.call("notes__list");
+    assert_eq!((w.did_run("notes__list"), w.state().approvals.len()), (false, 1), "a read may still be asked about");
+    let request = w.request();
+    w.decide(Decide::AnswerTool { request, approve: true });
+    w.settle();
+    assert!(w.did_run("notes__list"));
+    assert_eq!(w.call("clock__now")["error_code"], "policy_denied", "and still be denied");
+}
+
+#[test]
+fn ledger_f42_whatever_runs_has_passed_the_gate() {
+    // Action::Run is the only way a call leaves the engine, and it carries a permit that only the gate makes.
+    let mut w = World::new();
+    w.decide(Decide::Enter { reason: String::new() });
+    for surface in ["typed", "spoken"] {
+        if surface == "typed" { w.typed(ADD); } else { w.say(ADD) }
+        assert_eq!((w.changed(), w.last_result()["error_code"].as_str()), (0, Some("plan_mode_blocked")), "{surface}");
+    }
+    w.input(Input::ClientText { item: "i".into(), text: ADD.into() });
+    w.input(Input::CreateResponse);
+    w.settle();
+    assert_eq!((w.changed(), w.result_codes().iter().filter(|r| r.1 == "plan_mode_blocked").count()), (0, 3));
+}
+
+#[test]
+fn ledger_d56_a_watcher_that_fails_stops_no_turn_and_a_gate_that_fails_stays_shut() {
+    // The recogniser fails and the leg goes: the turn goes on. The log fails: nothing is loosened.
+    let mut w = World::new();
+    w.input(Input::Heard { utterance: super::super::super::id::UtteranceId(77), to_ms: 5, result: Err("no".into()) });
+    w.input(Input::Synthesised { speech: super::super::super::id::SpeechId(1), segment: 0, result: Err("no sound".into()) });
+    w.input(Input::LegGone);
+    w.typed("What's in my notes?");
+    assert!(w.did_run("notes__list"));
+    let mut w = World::reviewing();
+    w.log_fails = true;
+    for decide in [Decide::Leave, Decide::Approve { version: Some(1), hash: None }] {
+        w.decide(decide);
+        w.settle();
+        assert!(w.in_plan());
+        assert_eq!(w.status(1), Some(PlanStatus::Waiting), "and the version waits as before");
+        assert!(!w.state().items.iter().any(|i| matches!(i, Item::Gateway(GatewayNote::Approved { .. }))), "the agent is not told of an approval that was none");
+    }
+    w.typed(ADD);
+    assert_eq!(w.changed(), 0);
+}
+
+#[test]
+fn ledger_d47_words_behind_the_command_are_the_reason_and_the_next_turn_under_plan() {
+    let mut w = World::new();
+    w.decide(Decide::Enter { reason: ADD.into() });
+    w.typed(ADD);
+    assert_eq!((w.state().entered_reason.as_str(), w.changed(), w.last_result()["error_code"].as_str()), (ADD, 0, Some("plan_mode_blocked")));
+    assert!(w.steps.iter().all(|s| s.plan_mode), "every response of it was composed under plan");
+}
+
+#[test]
+fn ledger_d17_what_is_chosen_and_does_not_hold_yet_is_shown_as_pending_until_it_does() {
+    let slow = || {
+        let mut w = World::new();
+        w.decide(Decide::Enter { reason: String::new() });
+        w.agent_ms = 3_000;
+        w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: ADD.into(), ticket: Ticket(1) });
+        w
+    };
+    let mut w = slow();
+    assert_eq!(w.state().still, None);
+    w.decide(Decide::Leave);
+    assert_eq!((w.state().in_plan(), w.state().still), (false, Some(Mode::Plan)), "a response that began in plan mode is under way, and plan holds for it");
+    assert_eq!(w.state().modes(), (Mode::Plan, Some(Mode::Default)));
+    w.silence(8_000);
+    assert_eq!(w.state().modes(), (Mode::Default, None));
+    let told: Vec<_> = w.events.iter().filter_map(|e| if let EventKind::Still(mode) = &e.kind { Some(*mode) } else { None }).collect();
+    assert_eq!(told, [Some(Mode::Plan), None], "and said once more when it has ended");
+    // Idle: it holds at once, and nothing is pending.
+    w.settle();
+    w.decide(Decide::Enter { reason: String::new() });
+    w.decide(Decide::Leave);
+    assert_eq!(w.state().still, None);
+    // Tightening holds at once, whatever is under way.
+    let mut w = World::new();
+    w.agent_ms = 3_000;
+    w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: ADD.into(), ticket: Ticket(1) });
+    w.decide(Decide::Enter { reason: String::new() });
+    assert_eq!(w.state().still, None);
+    // Taken back before it held: cancelled, and nothing is pending any more.
+    let mut w = slow();
+    w.decide(Decide::Leave);
+    w.decide(Decide::Enter { reason: String::new() });
+    assert_eq!((w.state().in_plan(), w.state().still), (true, None));
+    w.silence(8_000);
+    assert_eq!(w.last_result()["error_code"], "plan_mode_blocked");
+    // A restart has no response under way.
+    let mut w = slow();
+    w.decide(Decide::Leave);
+    assert_eq!(w.restarted().snapshot().still, None);
+}
+
+// ---- numbered behaviours of the source systems
+
+#[test]
+fn behaviour_1_2_entering_twice_keeps_the_first_reason_and_time() {
+    let mut w = World::new();
+    w.decide(Decide::Enter { reason: "first".into() });
+    let at = w.state().entered_ms;
+    w.silence(1_000);
+    w.decide(Decide::Enter { reason: "second".into() });
+    assert_eq!((w.state().entered_ms, w.state().entered_reason.as_str()), (at, "first"));
+}
+
+#[test]
+fn behaviour_9_10_a_plan_is_kept_apart_from_the_posture_and_after_the_exit() {
+    let mut w = World::new();
+    w.submit("Shop for a cake.", &["buy eggs"]);
+    assert!(!w.in_plan() && w.state().newest().is_some_and(|p| p.version == 1));
+    w.decide(Decide::Enter { reason: String::new() });
+    w.submit("Shop for a tart.", &["buy plums"]);
+    w.decide(Decide::Leave);
+    assert_eq!(w.state().newest().map(|p| (p.version, p.status)), Some((2, PlanStatus::SetAside)));
+}
+
+#[test]
+fn behaviour_19_20_22_23_no_doubt_counts_as_safe() {
+    let safe_tier = ToolSpec { tier: Some(Tier::Safe), ..tool("read__only", Effect::Unknown) };
+    let asks = ToolSpec { tier: Some(Tier::Safe), needs_person: true, ..tool("get__it", Effect::Read) };
+    let mut w = World::of(EngineConfig::default(), vec![safe_tier, asks, tool("list__read_get_search", Effect::Unknown)]);
+    w.decide(Decide::Enter { reason: String::new() });
+    for name in ["read__only", "get__it", "list__read_get_search", "nobody__knows", "mcp_files_read", "daemon_read"] {
+        assert_eq!(w.call(name)["error_code"], "plan_mode_blocked", "{name}");
+    }
+    assert!(w.ran.is_empty());
+}
+
+#[test]
+fn behaviour_43_45_60_outside_plan_mode_the_level_decides_and_plan_mode_comes_before_it() {
+    let tools = || vec![tool("a__read", Effect::Read), tool("a__write", Effect::Files), ToolSpec { tier: Some(Tier::Deny), ..tool("a__deny", Effect::Read) }];
+    for (level, runs) in [(Autonomy::Strict, false), (Autonomy::Hybrid, false), (Autonomy::Loose, true)] {
+        let mut w = World::of(EngineConfig { autonomy: level, ..EngineConfig::default() }, tools());
+        assert_eq!(w.call("a__deny")["error_code"], "policy_denied", "{level:?}");
+        w.call("a__read");
+        w.call("a__write");
+        assert_eq!((w.did_run("a__read"), w.did_run("a__write"), w.state().approvals.len()), (true, runs, usize::from(!runs)), "{level:?}");
+        let mut w = World::of(EngineConfig { autonomy: level, ..EngineConfig::default() }, tools());
+        w.decide(Decide::Enter { reason: String::new() });
+        assert_eq!(w.call("a__write")["error_code"], "plan_mode_blocked", "{level:?}");
+    }
+}
+
+#[test]
+fn behaviour_49_what_was_asked_about_before_plan_mode_is_judged_again_before_it_could_run() {
+    let mut w = World::asked();
+    let request = w.request();
+    w.silence(20_000);
+    w.decide(Decide::Enter { reason: String::new() });
+    w.decide(Decide::AnswerTool { request, approve: true });
+    w.settle();
+    assert_eq!((w.changed(), w.state().approvals.len()), (0, 0));
+    // A yes and plan mode in one moment: the permit is judged again where it begins.
+    let mut w = World::asked();
+    w.say_now("Yes, go ahead.");
+    w.decide(Decide::Enter { reason: String::new() });
+    w.settle();
+    assert!(w.in_plan() && w.changed() <= 1);
+}
+
+#[test]
+fn behaviour_52_a_session_that_the_model_names_is_not_looked_at() {
+    let mut w = World::new();
+    w.typed("call plan__submit {\"summary\": \"shop\", \"steps\": [\"buy eggs\"], \"session_id\": \"another\"}");
+    assert_eq!(w.state().plan_count, 1, "it is filed where it was said");
+}
+
+#[test]
+fn behaviour_67_a_call_id_that_comes_again_repeats_nothing() {
+    let (mut w, turn) = World::answering();
+    for _ in 0..3 {
+        w.input(Input::AgentCall { turn, id: CallId("same".into()), tool: "notes__list".into(), arguments: Ok(json!({})) });
+    }
+    assert_eq!((w.ran.len(), w.state().trace.iter().filter(|t| t.call.0 == "same").count()), (1, 1));
+}
+
+#[test]
+fn behaviour_68_a_full_lane_refuses_at_once_and_what_comes_in_is_still_heard() {
+    let (mut w, turn) = World::answering();
+    for n in 0..40 {
+        w.input(Input::AgentCall { turn, id: CallId(format!("c{n}")), tool: "notes__add".into(), arguments: Ok(json!({"text": n})) });
+    }
+    let full = w.result_codes().iter().filter(|r| r.1 == "queue_full").count();
+    assert_eq!((w.changed(), full), (0, 40 - 1 - 32), "one is asked about, 32 wait");
+    w.say("Enter plan mode.");
+    assert!(w.in_plan());
+}
+
+#[test]
+fn behaviour_66_71_82_84_what_comes_after_the_end_of_a_turn_is_nothing() {
+    let (mut w, turn) = World::answering();
+    w.decide(Decide::StopTurn);
+    let said = w.spoken();
+    w.input(Input::AgentText { turn, text: "Too late.".into() });
+    w.input(Input::AgentCall { turn, id: CallId("late".into()), tool: "notes__list".into(), arguments: Ok(json!({})) });
+    w.input(Input::ToolDone { call: CallId("late".into()), outcome: ToolOutcome::ok(json!({})) });
+    w.settle();
+    assert_eq!((w.ran.len(), w.spoken().replace(&said, "").contains("Too late")), (0, false));
+    // A barge-in stops speech alone: the call that runs goes on and is answered once.
+    let mut w = World::asked();
+    w.tool_ms = 4_000;
+    w.say_now("Yes, go ahead.");
+    w.say_now("Stop.");
+    w.silence(6_000);
+    assert_eq!((w.changed(), w.result_codes().iter().filter(|r| r.0 == "notes__add").count()), (1, 1));
+}
+
+#[test]
+fn behaviour_69_70_a_tool_that_fails_keeps_the_lane_until_it_has_ended_and_the_next_one_runs() {
+    let (mut w, turn) = World::answering();
+    w.tool_ms = 3_000;
+    for id in ["a", "b"] {
+        w.input(Input::AgentCall { turn, id: CallId(id.into()), tool: "notes__list".into(), arguments: Ok(json!({})) });
+    }
+    w.silence(2_000);
+    assert!(w.ran.is_empty(), "nothing runs beside it");
+    w.input(Input::ToolDone { call: CallId("a".into()), outcome: ToolOutcome::failed("tool_failed", "It broke.") });
+    w.silence(4_000);
+    assert_eq!(w.result_codes().iter().map(|r| r.1.as_str()).collect::<Vec<_>>(), ["tool_failed", ""]);
+}
+
+#[test]
+fn behaviour_d_6_a_write_that_fails_leaves_the_old_state_and_the_next_try_goes_through() {
+    let mut w = World::reviewing();
+    w.log_fails = true;
+    w.decide(Decide::Leave);
+    assert!(w.in_plan());
+    w.log_fails = false;
+    assert_eq!(w.decide(Decide::Leave), (true, "ok"));
+    assert!(!w.in_plan());
+}
+
+#[test]
+fn behaviour_d_14_consent_is_one_answer_to_one_question() {
+    let mut w = World::reviewing();
+    w.say("Approve plan one.");
+    for near in ["Confirm plan one and hurry.", "Confirm.", "Confirm plan one or two.", "I would confirm plan one.", "Don't confirm plan one."] {
+        w.say_now(near);
+        w.settle();
+        assert!(w.in_plan(), "{near}");
+    }
+}
+
+#[test]
+fn behaviour_d_22_the_state_is_a_replay_of_what_is_in_the_log() {
+    let mut w = World::reviewing();
+    w.approve(1);
+    w.decide(Decide::Enter { reason: "again".into() });
+    let mut replay = Snapshot::default();
+    w.events.iter().for_each(|e| replay.apply(e));
+    assert_eq!(&replay, w.state());
+    // The log of a conversation that ended in the middle of a loosening: the event is what counts.
+    let upto = w.events.iter().position(|e| matches!(&e.kind, EventKind::Mode(m) if m.posture == Posture::Default)).unwrap_or(0);
+    let mut cut = Snapshot::default();
+    w.events[..upto].iter().for_each(|e| cut.apply(e));
+    assert!(cut.in_plan(), "a prefix has the state of its end");
+}
+
+#[test]
+fn behaviour_d_26_a_person_who_is_not_there_is_no_yes() {
+    let mut w = World::asked();
+    w.input(Input::LegGone);
+    w.silence(30_000);
+    w.now += 700_000;
+    w.input(Input::Tick);
+    w.settle();
+    assert_eq!((w.changed(), w.last_result()["error_code"].as_str()), (0, Some("expired")));
+    let mut w = World::new();
+    w.decide(Decide::Mode(Mode::Autonomous));
+    assert_eq!(w.call("notes__shred")["error_code"], "nobody_to_ask", "asking nobody is a refusal and no permission");
+}
+
+#[test]
+fn the_facts_of_a_call_are_what_the_gate_and_the_draft_show() {
+    let guarded = ToolSpec { parameters: json!({"properties": {"path": {"format": "path"}}}), ..tool("files__read", Effect::Read) };
+    let mut w = World::of(EngineConfig { guard: Guard::over(&["/var/lib/voxgate"], "/").into(), ..EngineConfig::default() }, vec![guarded.clone()]);
+    w.typed("call files__read {\"path\": \"/var/lib/voxgate/keys\"}");
+    assert_eq!(w.last_result()["effect"], facts_of(&guarded, &json!({})).effect.word());
+}
+
+#[test]
+fn behaviour_51_an_empty_summary_and_empty_steps_are_refused_with_the_field() {
+    let mut w = World::new();
+    for (arguments, field) in [
+        (json!({}), "summary"), (json!({"summary": " ", "steps": ["a"]}), "summary"), (json!({"summary": "s"}), "steps"), (json!({"summary": "s", "steps": []}), "steps"),
+        (json!({"summary": "s", "steps": ["", {"title": " "}, {}]}), "steps"), (json!({"summary": "s", "steps": "a"}), "steps"),
+    ] {
+        w.typed(&format!("call plan__submit {arguments}"));
+        let output = w.last_result();
+        assert_eq!((output["error_code"].as_str(), output["field"].as_str(), output["status_code"].as_u64()), (Some("missing_required_field"), Some(field), Some(400)), "{arguments}");
+    }
+    assert!(w.state().plans.is_empty());
+    w.typed(&format!("call plan__submit {}", json!({"summary": "s", "steps": ["", {"detail": "x".repeat(150)}]})));
+    let steps: Vec<usize> = w.state().plans[0].steps.iter().map(|s| s.title.len()).collect();
+    assert_eq!(steps, [120], "an empty step is none, one without a title takes the beginning of its detail");
+}
+
+#[test]
+fn behaviour_80_a_second_flush_with_nothing_new_runs_nothing_again() {
+    let mut w = World::new();
+    w.script = std::collections::VecDeque::from([super::super::super::heard::Heard::text_only("What's in my notes?")]);
+    (0..40).for_each(|_| w.frame(true));
+    w.input(Input::Commit { item: "a".into() });
+    w.settle();
+    assert_eq!(w.ran.len(), 1);
+    w.script.clear();
+    for item in ["b", "c"] {
+        w.input(Input::Commit { item: item.into() });
+        w.settle();
+    }
+    assert_eq!(w.ran.len(), 1);
+}
