@@ -160,7 +160,6 @@ impl SessionLog {
 
 /// Kinds whose loss would change what may happen next, or hide what has happened: modes, plans, questions, approvals, calls.
 fn must_sync(kind: &EventKind) -> bool {
-<<<<<<< HEAD
     !matches!(kind, EventKind::Transcript { .. } | EventKind::Todo(_) | EventKind::Speech { .. } | EventKind::Voice(_) | EventKind::Notice { .. })
 }
 
@@ -170,11 +169,4 @@ fn is_loose(kind: &EventKind) -> bool { matches!(kind, EventKind::Mode(mode) if 
 /// What stands for a looser mode that the disk refused.
 fn not_written() -> EventKind {
     EventKind::Notice { code: "mode_not_written".into(), message: "A change of mode could not be written in time, so after a restart it does not hold.".into() }
-=======
-    matches!(
-        kind,
-        EventKind::Mode(_) | EventKind::Still(_) | EventKind::Draft { .. } | EventKind::Presented(_) | EventKind::PlanDecided { .. } | EventKind::Comment(_) | EventKind::Continued { .. } | EventKind::Question(_)
-            | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Started { .. } | EventKind::Ended { .. }
-    )
->>>>>>> w-plan
 }
