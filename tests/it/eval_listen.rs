@@ -140,7 +140,7 @@ async fn field_case_29_german_answers_are_decided_on_the_sound() {
     let file = dir.path().join("w.wav").to_string_lossy().into_owned();
     // Each sentence in a variant of the voice whose words the model writes: it is an old voice, and many of its clips are written as others.
     let cases = [
-        ("Ja, mach das.", "de+f3", "140", State::Question, "approve"), ("Ja, mach weiter.", "de+m3", "140", State::Question, "approve"), ("Ja.", "de+f3", "140", State::Question, "neither"),
+        ("Ja, mach das.", "de+f3", "130", State::Question, "approve"), ("Ja, mach weiter.", "de+m3", "140", State::Question, "approve"), ("Ja.", "de+f3", "140", State::Question, "neither"),
         ("Nein.", "de+f2", "150", State::Question, "deny"), ("Ja, mach das nicht.", "de+f3", "140", State::Question, "deny"), ("Mach das nicht.", "de+f3", "140", State::Question, "deny"),
         ("Moment.", "de+f3", "140", State::Question, "hold"), ("Ja, mach das.", "de+f3", "140", State::Idle, "none"), ("Starte den Planmodus.", "de", "150", State::Idle, "enter"),
         // Written as a sentence near to consent, and scored like one.

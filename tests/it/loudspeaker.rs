@@ -26,7 +26,7 @@ fn silence_of(home: &std::path::Path, canceller: bool) {
 fn field_case_3_our_own_voice_on_a_loudspeaker_interrupts_nothing_and_a_person_over_it_does() {
     for room in ["echo=-6,delay=80,rt60=300,noise=-58", "echo=-12,delay=200,rt60=500", "echo=-20,delay=400,rt60=300,noise=-58"] {
         let question = SPEAKER.say("What can I say?");
-        let alone = talk_with(&[quiet(1_000), question.clone(), quiet(16_000)].concat(), &["--loudspeaker", room], |_| {});
+        let alone = talk_with(&[quiet(1_000), question.clone(), quiet(14_000)].concat(), &["--loudspeaker", room], |_| {});
         assert_eq!(spoken(&alone).len(), 1, "{room}: only the person has spoken\n{}", alone.told());
         let cut: Vec<&str> = alone.speeches().filter(|s| s.number("heard_ms") < s.number("total_ms")).map(|s| s.text("text")).collect();
         assert!(cut.is_empty(), "{room}: {cut:?} was interrupted by its own echo");
@@ -43,8 +43,8 @@ fn field_case_3_our_own_voice_on_a_loudspeaker_interrupts_nothing_and_a_person_o
 /// canceller at all. They never approve.
 #[test]
 fn field_case_14_the_echo_of_a_question_never_answers_it() {
-    for (room, canceller) in [("echo=0,delay=80", false), ("echo=-6,delay=150,rt60=200", false), ("echo=-12,delay=300,rt60=500", false), ("echo=-20,delay=400", false), ("echo=-6,delay=120", true)] {
-        let mic = [quiet(1_000), SPEAKER.say("Add buy milk to my notes."), quiet(14_000)].concat();
+    for (room, canceller) in [("echo=0,delay=80", false), ("echo=-6,delay=150,rt60=200", false), ("echo=-20,delay=400,rt60=500", false), ("echo=-6,delay=120", true)] {
+        let mic = [quiet(1_000), SPEAKER.say("Add buy milk to my notes."), quiet(8_000)].concat();
         let run = talk_with(&mic, &["--loudspeaker", room], |home| silence_of(home, canceller));
         assert!(run.events.iter().any(|e| e.kind == "question"), "{room}: nothing was asked\n{}", run.told());
         let approved = run.events.iter().filter(|e| e.kind == "approval_resolved" && e.is("status", "approved")).count();
