@@ -6,6 +6,8 @@
 
 mod german;
 
+use std::sync::{Arc, OnceLock};
+
 use super::heard::Phrase;
 use super::language::Language;
 
@@ -363,6 +365,17 @@ pub struct Scored {
 /// The sentences of a language whose fit to the sound is scored: what its recogniser is told and its judge reads.
 pub fn phrase_table_of(language: Language) -> Vec<Scored> {
     match language { Language::English => phrase_table(), Language::German => german::phrase_table(), Language::Other => Vec::new() }
+}
+
+/// The same, made once and shared: every conversation reads it.
+pub fn shared_table(language: Language) -> Arc<[Scored]> {
+    static ENGLISH: OnceLock<Arc<[Scored]>> = OnceLock::new();
+    static GERMAN: OnceLock<Arc<[Scored]>> = OnceLock::new();
+    match language {
+        Language::English => ENGLISH.get_or_init(|| phrase_table().into()).clone(),
+        Language::German => GERMAN.get_or_init(|| german::phrase_table().into()).clone(),
+        Language::Other => Arc::new([]),
+    }
 }
 
 /// The English sentences whose fit to the sound is scored. Ids are indexes.

@@ -7,7 +7,6 @@ use super::super::event::{EventKind, PendingApproval, Question, QuestionKind, Qu
 use super::super::facts::facts_of;
 use super::super::gate::Approval;
 use super::super::id::{Ms, QuestionId};
-use super::super::language::Language;
 use super::super::stage;
 use super::super::tool::{ToolOutcome, ToolSpec, fill_slots};
 use super::calls::{Parked, Wanted};
@@ -28,21 +27,21 @@ pub(super) struct Settled {
     at: Ms,
 }
 
-fn question_text(what: &str, irreversible: bool, language: Language) -> String {
-    match language.answers() {
-        _ if irreversible => format!("{what} This cannot be undone, so it needs an answer on the screen."),
-        Some((yes, no)) => format!("{what} Say {yes}, if you want that, or say {no}."),
-        None => format!("{what} I understand no spoken answer in this language. It can only be answered in the chat or on the screen."),
-    }
-}
-
 impl Engine {
+    fn question_text(&self, what: &str, irreversible: bool) -> String {
+        match self.language().answers() {
+            _ if irreversible => format!("{what} This cannot be undone, so it needs an answer on the screen."),
+            Some((yes, no)) => format!("{what} Say {yes}, if you want that, or say {no}."),
+            None => format!("{what} I understand no spoken answer in this language. It can only be answered in the chat or on the screen."),
+        }
+    }
+
     pub(super) fn ask_about(&mut self, wanted: Wanted, spec: &ToolSpec, irreversible: bool) {
         if let Some(at) = self.lane.parked.iter().position(|p| p.wanted.call.hash() == wanted.call.hash()) {
             return self.ask_again_about(at, wanted);
         }
         let what = spec.ask.as_ref().map_or_else(|| format!("Run {}?", spec.display), |ask| fill_slots(ask, &wanted.call.arguments));
-        let text = question_text(&what, irreversible, self.language());
+        let text = self.question_text(&what, irreversible);
         // Where no answer is understood by voice, none is waited for: it is said once where to answer, and speech goes on meaning itself.
         let screen_only = irreversible || self.language().answers().is_none();
         let request = QuestionId(format!("req_{:06}", self.fresh()));
@@ -72,7 +71,7 @@ impl Engine {
             "success": false, "status": "pending_approval", "error_code": "pending_approval", "error": note, "request_id": request.0, "tool_name": again.call.tool, "args": again.call.arguments,
         });
         self.answer(again, outcome);
-        let text = question_text(&reason, screen_only && self.language().answers().is_some(), self.language());
+        let text = self.question_text(&reason, screen_only && self.language().answers().is_some());
         let question = Question {
             id: request, kind: QuestionKind::Tool, text, version: None, call: Some(wanted.call.id.clone()), screen_only,
             state: QuestionState::Asked, outcome: String::new(), by: None,

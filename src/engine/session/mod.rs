@@ -37,7 +37,7 @@ use super::authority::By;
 pub use super::event::REQUEST_LIFE_MS;
 use super::event::{Event, EventKind, ModeEvent, Question, VoiceState};
 use super::gate::{Gate, Policy};
-use super::grammar::{Scored, phrase_table_of};
+use super::grammar::{Scored, shared_table};
 use super::guard::Guard;
 use super::id::{ItemId, Ms, UtteranceId};
 use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
@@ -178,7 +178,7 @@ impl Engine {
         let serial = snap.seq;
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
-            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table_of(config.ear.language).into(), snap,
+            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: shared_table(config.ear.language), snap,
             out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
         }
     }
