@@ -70,7 +70,8 @@ async fn three_clients_make_one_decision() {
     let (click, ()) = tokio::join!(
         async {
             // The click falls into the moment in which the spoken words are being heard.
-            b.event_after(mark, "somebody speaks", |e| e["type"] == "voice_state" && e["payload"]["state"] == "processing").await;
+            let heard = |e: &Value| e["type"] == "voice_state" && e["payload"]["state"] == "processing" || e["type"] == "plan_mode" && e["payload"]["plan_mode"] == false;
+            b.event_after(mark, "somebody speaks", heard).await;
             b.send("plan_decision", json!({"version": 2, "hash": second["hash"], "decision": "approve"})).await
         },
         headset.say("Confirm plan two."),
