@@ -68,7 +68,7 @@ fn places(case: Case, voice: &Voice, turn: usize, quick: bool) -> Vec<Place> {
         Sort::Denial if voice.engine == Engine::Kokoro && turn % 2 != 0 => Vec::new(),
         Sort::Near => vec![[Place::Clean, ten, Place::Room, Place::Clean][turn / 4 % 4]],
         _ if quick => vec![if turn % 2 == 0 { Place::Clean } else { Place::Babble(10) }],
-        Sort::Denial => vec![Place::Clean, Place::Babble(10), Place::Fan(10), if turn % 4 < 2 { Place::Babble(5) } else { Place::Fan(5) }, Place::Room],
+        Sort::Denial => vec![Place::Clean, Place::Babble(10), Place::Fan(10), Place::Babble(5), Place::Fan(5), Place::Room],
         _ => vec![Place::Clean, ten, five, Place::Room],
     }
 }
