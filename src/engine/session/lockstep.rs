@@ -14,7 +14,7 @@ use super::model::{Budget, FAULTS, Kind, Model, Op, Place, Status, have};
 use super::{Engine, EngineConfig};
 
 const CASES: u64 = 10_000;
-const LONGEST: u64 = 40;
+const LONGEST: u64 = 28;
 
 fn tool(kind: Kind) -> (&'static str, Effect) {
     match kind { Kind::Read => ("notes__list", Effect::Read), Kind::Write => ("notes__add", Effect::Files), Kind::Shred => ("notes__shred", Effect::Files), Kind::Present => ("plan__submit", Effect::Session) }
