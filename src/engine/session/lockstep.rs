@@ -10,11 +10,11 @@ use super::super::mode::{AskPolicy, Mode, Posture};
 use super::super::plan::PlanStatus;
 use super::super::snapshot::Snapshot;
 use super::super::tool::{Effect, SessionDeed, ToolCall, ToolOutcome, ToolSpec};
-use super::model::{Budget, Kind, Model, Op, Place, Status};
+use super::model::{Budget, FAULTS, Kind, Model, Op, Place, Status, have};
 use super::{Engine, EngineConfig};
 
 const CASES: u64 = 10_000;
-const LONGEST: u64 = 40;
+const LONGEST: u64 = 28;
 
 fn tool(kind: Kind) -> (&'static str, Effect) {
     match kind { Kind::Read => ("notes__list", Effect::Read), Kind::Write => ("notes__add", Effect::Files), Kind::Shred => ("notes__shred", Effect::Files), Kind::Present => ("plan__submit", Effect::Session) }
@@ -207,4 +207,14 @@ fn ten_thousand_histories_of_the_engine_are_histories_of_the_model() {
         panic!("seed {seed}: {what}\nhistory: {way:?}");
     }
     println!("{CASES} histories, up to {steps} steps, engine and model agree after each");
+}
+
+#[test]
+fn each_fault_of_the_model_is_told_from_the_engine() {
+    for fault in FAULTS {
+        have(Some(fault));
+        let seen = (1..=CASES).find(|seed| self::fault(&history(*seed)).is_some());
+        have(None);
+        assert!(seen.is_some(), "{fault:?}: {CASES} histories do not tell it from the engine");
+    }
 }
