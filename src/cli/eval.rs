@@ -10,6 +10,7 @@ use clap::Subcommand;
 use super::setup::{Place, Trouble, logged};
 use crate::eval::figures;
 
+#[cfg(feature = "voice")]
 pub mod echo;
 pub mod kills;
 pub mod listen;
@@ -31,6 +32,7 @@ pub enum EvalCommand {
     #[command(after_help = utterances::AFTER_HELP)]
     Utterances(utterances::UtterancesArgs),
     /// What the gateway makes of its own voice from a loudspeaker, and of a person over it
+    #[cfg(feature = "voice")]
     Echo(echo::EchoArgs),
     /// What is heard in recordings, and what it would decide
     #[command(after_help = listen::AFTER_HELP)]
@@ -63,6 +65,7 @@ pub enum EvalCommand {
 /// [`Trouble`] that says what is missing or wrong.
 pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>) -> Result<ExitCode, Trouble> {
     match command {
+        #[cfg(feature = "voice")]
         EvalCommand::Echo(args) => {
             let place = place()?;
             logged(echo::run(&place, &args))

@@ -11,9 +11,10 @@ use tokio::net::TcpListener;
 use super::prompts;
 use crate::agent::{self, Agent};
 use crate::config::{self, Config, Flag, LooseModes, Persist, VoiceExit};
-use crate::engine::grammar::phrase_table;
+use crate::engine::grammar::{Scored, phrase_table_of};
 use crate::engine::guard::Guard;
 use crate::engine::intent::followed_below;
+use crate::engine::language::Language;
 use crate::engine::mode::{Mode, Trust, start_mode};
 use crate::engine::session::EngineConfig;
 use crate::engine::turn::{EarSettings, TurnJudge};
@@ -134,7 +135,7 @@ impl Place {
         let catalogue = self.catalogue()?;
         let agent = self.agent(&catalogue)?;
         let (recogniser, voice) = tokio::try_join!(self.recogniser(), self.voice())?;
-        Ok(Parts { recogniser, vad: self.vad(), language: self.config.stt.language.clone(), judge: self.judge(), voice, agent, catalogue, cleaning: self.cleaning() })
+        Ok(Parts { recogniser, vad: self.vad(), language: self.config.stt.language.clone(), judge: self.judge(), judge_waits: self.judge_waits(), voice, agent, catalogue, cleaning: self.cleaning() })
     }
 
     /// The detector of voice that is configured; without its weights the lighter one, with a warning.
@@ -165,14 +166,20 @@ impl Place {
         store.read(id, &file).map_err(|e| e.to_string())
     }
 
-    /// The numbers of turn taking, as configured.
+    /// The language that is spoken.
+    pub fn language(&self) -> Language { Language::of(&self.config.stt.language) }
+
+    /// The sentences that are scored where this language is spoken: none in a language without sentences.
+    pub fn phrase_table(&self) -> Vec<Scored> { phrase_table_of(self.language()) }
+
+    /// The numbers of turn taking, as configured, and the language.
     pub fn ear_settings(&self) -> EarSettings {
         let listen = &self.config.listen;
         EarSettings {
             on: listen.threshold, off: (listen.threshold - 0.15).max(0.05), silence_ms: listen.silence_ms.into(), answer_silence_ms: listen.answer_silence_ms.into(),
             loosen_silence_ms: listen.consent_silence_ms.into(), look_ms: listen.look_ms.into(), command_silence_ms: listen.command_silence_ms.into(),
             complete_silence_ms: listen.complete_silence_ms.into(), unfinished_silence_ms: listen.unfinished_silence_ms.into(), duck_ms: listen.duck_ms.into(),
-            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), ..EarSettings::default()
+            barge_in_ms: listen.barge_in_ms.into(), false_interruption_ms: listen.resume_ms.into(), join_ms: listen.join_ms.into(), language: self.language(), ..EarSettings::default()
         }
     }
 
@@ -215,12 +222,16 @@ impl Place {
     /// [`Trouble`] that names the command which brings the model.
     pub fn listeners(&self) -> Result<PoolConfig, Trouble> {
         let program = std::env::current_exe().map_err(|e| Trouble::failed(format!("this program cannot find itself: {e}")))?;
-        let table = phrase_table();
+        let table = self.phrase_table();
         let margins = table.iter().map(|s| followed_below(s.meaning.class())).collect();
         let phrases = table.into_iter().map(|s| s.phrase).collect();
-        let threads = match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize };
-        Ok(PoolConfig { threads, workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
+        Ok(PoolConfig { threads: self.listener_threads(), workers: self.config.stt.workers.max(1) as usize, margins, ..PoolConfig::new(program, self.listener_model()?, phrases) })
     }
+
+    fn listener_threads(&self) -> usize { match self.config.stt.threads { 0 => free_threads(self.config.stt.workers), n => n as usize } }
+
+    /// The recogniser has every core.
+    fn judge_waits(&self) -> bool { self.listener_threads() * self.config.stt.workers.max(1) as usize >= cores() }
 
     async fn voice(&self) -> Result<Arc<dyn Voice>, Trouble> {
         let spare = self.spare_voice().await;
@@ -364,9 +375,10 @@ impl TurnJudge for Judge {
 
 /// Threads of one recogniser. Two hear nearly twice as fast on free cores and many times slower on busy ones (they wait for each
 /// other by spinning), so a second is taken only where every worker can have two and two cores are left.
+fn cores() -> usize { std::thread::available_parallelism().map_or(1, usize::from) }
+
 fn free_threads(workers: u32) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if cores >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
+    if cores() >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {

@@ -81,7 +81,7 @@ pub(super) const KEYS: &[Key] = &[
     row!("stt.model", "Name of a model (see `voxgate models list`), or the path of a ggml file.", stt.model = some_text, quoted),
     row!("stt.threads", "Threads of one recogniser, 0 to 64; 0 lets the gateway choose.", stt.threads = |g| whole(g, 0..=64_u32), plain),
     row!("stt.workers", "Recogniser processes that serve all conversations, 1 to 16.", stt.workers = |g| whole(g, 1..=16_u32), plain),
-    row!("stt.language", "Language that is spoken, as a two-letter code (ISO 639-1). Spoken commands are English.", stt.language = language, quoted),
+    row!("stt.language", "Language that is spoken, as a two-letter code (ISO 639-1). Spoken commands are English, the most needed ones also German (\"de\").", stt.language = language, quoted),
     row!("tts.kind", "Voice: \"hibari\", \"flite\" or \"espeak\" (programs that need no model; they also stand in for hibari), or \"tone\" (beeps,\nfor tests).", tts.kind = |g| kind(g, &TTS), quoted),
     row!("tts.speed", "Speed of speech, 0.5 to 2; 1 is the voice's own.", tts.speed = |g| decimal(g, 0.5..=2.0), number),
     row!("agent.kind", "Agent: \"commander\" (built in, no model, no key) or \"openai\" (any OpenAI-compatible API).", agent.kind = |g| kind(g, &AGENT), quoted),

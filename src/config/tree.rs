@@ -103,7 +103,7 @@ pub struct ListenConfig {
 impl Default for ListenConfig {
     fn default() -> Self {
         Self {
-            vad: "confirmed".into(), threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600, command_silence_ms: 320, complete_silence_ms: 300, unfinished_silence_ms: 1_400, look_ms: 160, duck_ms: 60,
+            vad: "confirmed".into(), threshold: 0.5, silence_ms: 500, answer_silence_ms: 300, consent_silence_ms: 600, command_silence_ms: 320, complete_silence_ms: 300, unfinished_silence_ms: 1_400, look_ms: 100, duck_ms: 60,
             barge_in_ms: 400, resume_ms: 2_500, join_ms: 1_200, echo_canceller: true, noise_suppression: false,
         }
     }

@@ -1,9 +1,15 @@
 //! The closed spoken grammar: which whole utterances mean something to the gateway itself, and how a recogniser may write them.
 //!
 //! Harmless sentences are known generously, with what recognisers make of them; the approving and loosening ones strictly.
-//! [`meaning_of`] reads text; [`phrase_table`] gives the recogniser the sentences to score on the sound; both use one list.
+//! [`meaning_of`] reads text; [`phrase_table`] gives the recogniser the sentences to score on the sound; both use one list. Those two are
+//! English; [`meaning_in`] and [`phrase_table_of`] are for the language that is spoken, whose sentences stand in a file of their own.
+
+mod german;
+
+use std::sync::{Arc, OnceLock};
 
 use super::heard::Phrase;
+use super::language::Language;
 
 /// What a sentence of the grammar means, whatever the moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -237,11 +243,17 @@ fn fits(pattern: &str, words: &[String]) -> Option<Option<u32>> {
     given.next().is_none().then_some(slot)
 }
 
-fn lookup(words: &[String]) -> Option<Meaning> {
-    ROWS.iter().find_map(|(list, make)| list.iter().find_map(|p| fits(p, words)).map(make))
+fn lookup(rows: &[Row], words: &[String]) -> Option<Meaning> {
+    rows.iter().find_map(|(list, make)| list.iter().find_map(|p| fits(p, words)).map(make))
 }
 
-/// What a whole utterance means. `None`: ordinary speech.
+/// What a whole utterance means where this language is spoken: its own sentences first, then the English ones.
+pub fn meaning_in(language: Language, text: &str) -> Option<Meaning> {
+    let own = if language == Language::German { german::meaning_of(text) } else { None };
+    own.or_else(|| meaning_of(text))
+}
+
+/// What a whole utterance means in English. `None`: ordinary speech.
 ///
 /// Fillers around a harmless sentence are ignored; around a strict one they are not, and it must be said plainly.
 pub fn meaning_of(text: &str) -> Option<Meaning> {
@@ -249,7 +261,7 @@ pub fn meaning_of(text: &str) -> Option<Meaning> {
     if words.is_empty() {
         return None;
     }
-    if let Some(found) = lookup(&words) {
+    if let Some(found) = lookup(ROWS, &words) {
         let strict = matches!(found.class(), Class::Loosening | Class::Consent);
         return (!strict || is_plainly_said(text, &words)).then_some(found);
     }
@@ -259,7 +271,7 @@ pub fn meaning_of(text: &str) -> Option<Meaning> {
     let filler = |w: &String| FILLERS.contains(&w.as_str());
     let start = words.iter().position(|w| !filler(w))?;
     let end = words.iter().rposition(|w| !filler(w))? + 1;
-    let found = lookup(&unloop(words[start..end].to_vec()))?;
+    let found = lookup(ROWS, &unloop(words[start..end].to_vec()))?;
     matches!(found.class(), Class::Harmless | Class::Denial).then_some(found)
 }
 
@@ -286,13 +298,59 @@ fn change_request(text: &str, words: &[String]) -> Option<Meaning> {
     HEADS.iter().any(fits_head).then(|| Meaning::Change(text.trim().to_string()))
 }
 
+/// Words that deny, doubt, condition or revoke.
+const VETO: &[&str] = &[
+    "no", "not", "dont", "never", "stop", "wait", "cancel", "cant", "cannot", "wont", "if", "until", "should", "would", "unless", "but", "reject", "improve", "remove",
+    "disapprove", "nope", "nah", "hold", "dont", "doesnt", "didnt", "isnt", "wouldnt", "shouldnt", "actually", "before", "after", "when", "why", "what", "how", "he", "she", "said", "says", "they",
+];
+
 /// True when the text holds a word that denies, doubts, conditions or revokes: it vetoes every loosening.
-pub fn holds_veto(text: &str) -> bool {
-    const VETO: &[&str] = &[
-        "no", "not", "dont", "never", "stop", "wait", "cancel", "cant", "cannot", "wont", "if", "until", "should", "would", "unless", "but", "reject", "improve", "remove",
-        "disapprove", "nope", "nah", "hold", "dont", "doesnt", "didnt", "isnt", "wouldnt", "shouldnt", "actually", "before", "after", "when", "why", "what", "how", "he", "she", "said", "says", "they",
-    ];
-    words_of(text).iter().any(|w| VETO.contains(&w.as_str()))
+pub fn holds_veto(language: Language, text: &str) -> bool {
+    let own = if language == Language::German { german::VETO } else { &[] };
+    words_of(text).iter().any(|w| VETO.contains(&w.as_str()) || own.contains(&w.as_str()))
+}
+
+/// The words by which an answer is judged that is no sentence of the grammar.
+#[derive(Debug)]
+pub(super) struct Loose {
+    /// One of them denies, wherever it stands.
+    pub(super) denying: &'static [&'static str],
+    /// So do two of these, one after the other.
+    pub(super) denying_pairs: &'static [(&'static str, &'static str)],
+    /// One of them holds.
+    pub(super) waiting: &'static [&'static str],
+    pub(super) waiting_pairs: &'static [(&'static str, &'static str)],
+    /// They hold a denying word and deny nothing.
+    pub(super) set_phrases: &'static [&'static str],
+    /// What begins with one of them is asked.
+    pub(super) asks: &'static [&'static str],
+    /// What begins with one of them is asked, unless it holds one of `statement`.
+    pub(super) may_ask: &'static [&'static str],
+    pub(super) statement: &'static [&'static str],
+    /// What is said of a mode is no answer about a tool, unless it begins with one of `outright`.
+    pub(super) modes: &'static [&'static str],
+    pub(super) outright: &'static [&'static str],
+}
+
+const LOOSE: Loose = Loose {
+    denying: &["no", "nope", "nah", "not", "dont", "never", "cancel", "stop", "negative", "refuse", "reject", "deny", "wont", "abort"],
+    denying_pairs: &[],
+    waiting: &["wait"],
+    waiting_pairs: &[("hold", "on"), ("hang", "on"), ("me", "think")],
+    set_phrases: &[
+        "no problem", "no problems", "no worries", "no doubt", "no objection", "no objections", "no idea", "not a problem", "not sure", "not certain", "dont know", "do not know", "dont mind", "do not mind", "dont care", "do not care",
+        "dont worry", "do not worry", "dont understand", "do not understand", "dont remember", "did not hear", "did not catch", "did not understand", "not bad", "cant wait", "can not wait", "dont wait", "do not wait", "no need to wait", "no need to stop", "dont stop", "why not",
+    ],
+    asks: &["what", "whats", "why", "how", "who", "whos", "when", "where", "which", "whose"],
+    may_ask: &["is", "are", "does", "do", "did", "can", "could", "would", "will", "should", "am", "was"],
+    statement: &["not", "dont"],
+    modes: &["mode"],
+    outright: &["no", "stop"],
+};
+
+/// Those words where this language is spoken.
+pub(super) fn loose_words(language: Language) -> &'static Loose {
+    if language == Language::German { &german::LOOSE } else { &LOOSE }
 }
 
 /// One scored sentence and what it means.
@@ -304,7 +362,23 @@ pub struct Scored {
     pub meaning: Meaning,
 }
 
-/// The sentences whose fit to the sound is scored. Ids are indexes.
+/// The sentences of a language whose fit to the sound is scored: what its recogniser is told and its judge reads.
+pub fn phrase_table_of(language: Language) -> Vec<Scored> {
+    match language { Language::English => phrase_table(), Language::German => german::phrase_table(), Language::Other => Vec::new() }
+}
+
+/// The same, made once and shared: every conversation reads it.
+pub fn shared_table(language: Language) -> Arc<[Scored]> {
+    static ENGLISH: OnceLock<Arc<[Scored]>> = OnceLock::new();
+    static GERMAN: OnceLock<Arc<[Scored]>> = OnceLock::new();
+    match language {
+        Language::English => ENGLISH.get_or_init(|| phrase_table().into()).clone(),
+        Language::German => GERMAN.get_or_init(|| german::phrase_table().into()).clone(),
+        Language::Other => Arc::new([]),
+    }
+}
+
+/// The English sentences whose fit to the sound is scored. Ids are indexes.
 pub fn phrase_table() -> Vec<Scored> {
     let mut table: Vec<Scored> = Vec::new();
     let mut add = |sentence: &str, spellings: Vec<String>, meaning: Meaning| {
@@ -385,10 +459,10 @@ const MISSPELT: &[(&str, &[&str])] = &[
     ("What mode are you in", &["What mode you in", "What motor are you in"]),
 ];
 
-/// A yes or no that ends or begins so may never be a prompt's last or first words.
+/// A yes or no that ends or begins so may never be a prompt's last or first words, whichever language is spoken.
 pub fn begins_or_ends_approving(prompt: &str) -> bool {
     let words = words_of(prompt);
-    let strict = |part: &[String]| lookup(part).is_some_and(|m| matches!(m.class(), Class::Loosening | Class::Consent));
+    let strict = |part: &[String]| [ROWS, german::ROWS].into_iter().filter_map(|rows| lookup(rows, part)).any(|m| matches!(m.class(), Class::Loosening | Class::Consent));
     (1..=words.len().min(5)).any(|n| strict(&words[..n]) || strict(&words[words.len() - n..]))
 }
 
@@ -398,11 +472,13 @@ mod tests {
 
     #[test]
     fn no_sentence_has_two_meanings() {
-        for (i, (list, _)) in ROWS.iter().enumerate() {
-            for sentence in *list {
-                let words: Vec<String> = sentence.split(' ').map(|w| if w == "#" { "three".into() } else { w.to_string() }).collect();
-                let hits: Vec<usize> = ROWS.iter().enumerate().filter(|(_, (l, _))| l.iter().any(|p| fits(p, &words).is_some())).map(|(n, _)| n).collect();
-                assert_eq!(hits, vec![i], "{sentence}");
+        for rows in [ROWS, german::ROWS] {
+            for (i, (list, _)) in rows.iter().enumerate() {
+                for sentence in *list {
+                    let words: Vec<String> = sentence.split(' ').map(|w| if w == "#" { "three".into() } else { w.to_string() }).collect();
+                    let hits: Vec<usize> = rows.iter().enumerate().filter(|(_, (l, _))| l.iter().any(|p| fits(p, &words).is_some())).map(|(n, _)| n).collect();
+                    assert_eq!(hits, vec![i], "{sentence}");
+                }
             }
         }
     }
@@ -418,17 +494,46 @@ mod tests {
     }
 
     #[test]
-    fn the_phrase_table_is_within_bounds() {
-        let table = phrase_table();
-        assert!(table.len() < 300, "{}", table.len());
-        assert!(table.iter().enumerate().all(|(i, s)| s.phrase.id as usize == i && !s.phrase.spellings.is_empty()));
-        // One way of writing belongs to one meaning, or the two would tie and neither could lead.
-        let mut meanings: std::collections::HashMap<&str, &Meaning> = std::collections::HashMap::new();
-        for scored in &table {
-            for spelling in &scored.phrase.spellings {
-                let known = meanings.entry(spelling).or_insert(&scored.meaning);
-                assert_eq!(*known, &scored.meaning, "{spelling}");
+    fn the_phrase_tables_are_within_bounds() {
+        assert!(phrase_table_of(Language::Other).is_empty());
+        for language in [Language::English, Language::German] {
+            let table = phrase_table_of(language);
+            assert!(table.len() < 300, "{}", table.len());
+            assert!(table.iter().enumerate().all(|(i, s)| s.phrase.id as usize == i && !s.phrase.spellings.is_empty()));
+            // One way of writing belongs to one meaning, or the two would tie and neither could lead.
+            let mut meanings: std::collections::HashMap<&str, &Meaning> = std::collections::HashMap::new();
+            for scored in &table {
+                for spelling in &scored.phrase.spellings {
+                    let known = meanings.entry(spelling).or_insert(&scored.meaning);
+                    assert_eq!(*known, &scored.meaning, "{spelling}");
+                }
             }
         }
     }
+
+    #[test]
+    fn what_is_scored_means_the_same_when_it_is_written() {
+        for language in [Language::English, Language::German] {
+            for scored in phrase_table_of(language).iter().filter(|s| s.meaning != Meaning::Rival) {
+                let text = &scored.phrase.spellings[0];
+                let (read, class) = (meaning_in(language, text), scored.meaning.class());
+                assert!(read.as_ref().is_some_and(|m| m.class() == class) || class == Class::Denial && read == Some(Meaning::CancelTurn) || class == Class::Denial && read == Some(Meaning::Stop), "{text}: {read:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn german_is_read_beside_english_and_only_where_it_is_spoken() {
+        let german = |text| meaning_in(Language::German, text);
+        for text in ["Planmodus an.", "Plan Modus an", "Bitte geh in den Planmodus!", "Also, starte den Planungsmodus.", "Enter plan mode."] { assert_eq!(german(text), Some(Meaning::Enter), "{text}") }
+        for text in ["Ja, mach das.", "Ja mach weiter!", "ja, bitte mach das"] { assert_eq!((german(text), meaning_of(text)), (Some(Meaning::Consent), None), "{text}") }
+        for text in ["Ja, mach das?", "\u{201e}Ja, mach das\u{201c}", "Ja, mach das, aber nicht jetzt", "Okay, ja, mach das", "Ja, mach das...", "Er sagte, ja, mach das", "Ja, mach das Licht an."] { assert_ne!(german(text), Some(Meaning::Consent), "{text}") }
+        assert_eq!(german("Verlasse den Planmodus."), Some(Meaning::ScreenOnly));
+        assert_eq!((meaning_in(Language::Other, "Nein."), meaning_in(Language::Other, "Planmodus an.")), (None, None));
+        assert!(holds_veto(Language::German, "Ja, aber") && !holds_veto(Language::English, "Ja, aber"));
+        assert!(CONSENTS.iter().all(|c| !holds_veto(Language::German, c)));
+        assert!(begins_or_ends_approving("Sag bitte: ja, mach das."));
+    }
+
+    const CONSENTS: [&str; 4] = ["ja mach das", "ja mach weiter", "ja bitte mach das", "yes go ahead"];
 }

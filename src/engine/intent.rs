@@ -2,8 +2,9 @@
 //!
 //! Tightening is generous; loosening and consent need the exact sentence, a margin over every rival on the sound where there is sound, and no vetoing word.
 
-use super::grammar::{Class, Meaning, Scored, holds_veto, meaning_of, without_notes, words_of};
+use super::grammar::{Class, Loose, Meaning, Scored, holds_veto, loose_words, meaning_in, without_notes, words_of};
 use super::heard::Heard;
+use super::language::Language;
 
 /// The question that is open and was heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Moment {
     pub in_plan: bool,
     /// The version that waits for a decision.
     pub waiting: Option<u32>,
+    /// The language that is spoken.
+    pub language: Language,
 }
 
 /// What was decided. `name` gives the words of `voxgate eval utterances`.
@@ -94,7 +97,7 @@ impl Decision {
 
 /// Decides on text alone.
 pub fn decide_text(text: &str, moment: &Moment) -> Decision {
-    let meaning = meaning_of(text).or_else(|| loose_answer(text, moment));
+    let meaning = meaning_in(moment.language, text).or_else(|| loose_answer(text, moment));
     resolve(meaning, text, moment)
 }
 
@@ -103,13 +106,13 @@ pub fn decide(heard: &Heard, table: &[Scored], moment: &Moment) -> Decision { de
 
 /// As [`decide`], by other rules: for measurements.
 pub fn decide_by(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment) -> Decision {
-    let by_text = decide_text(&heard.text, moment);
+    let by_text = by_voice(decide_text(&heard.text, moment), moment);
     let nothing = if moment.open == Open::Nothing { Decision::None } else { Decision::Neither { bare: false } };
     if heard.scores.is_empty() {
         // Typed words have no sound. A recogniser that wrote something and found none of our sentences near it heard none of them.
         return if by_text.loosens() && heard.tokens > 0 { nothing } else { by_text };
     }
-    let by_sound = resolve(meaning_by_sound(rules, heard, table, moment), &heard.text, moment);
+    let by_sound = by_voice(resolve(meaning_by_sound(rules, heard, table, moment), &heard.text, moment), moment);
     let silent = |d: &Decision| matches!(d, Decision::None | Decision::Neither { .. });
     match (&by_text, &by_sound) {
         // A denial stands, written or spoken, whatever else it is taken for: "No." is often written "Yeah."
@@ -124,6 +127,22 @@ pub fn decide_by(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment
         // Both know a command and differ: the harmless one counts.
         (text, sound) if text != sound && text.loosens() => by_sound,
         _ => by_text,
+    }
+}
+
+/// What a decision comes to when it is spoken in this language: plans are approved and plan mode is left by voice in English alone, tools
+/// are approved where there are sentences to say. Everything else that loosens needs the chat or a screen.
+fn by_voice(decision: Decision, moment: &Moment) -> Decision {
+    let spoken = match moment.language {
+        Language::English => true,
+        Language::German => decision == Decision::Approve && moment.open == Open::Tool,
+        Language::Other => false,
+    };
+    let asks = decision.loosens() || decision == Decision::WhichVersion;
+    match moment.open {
+        _ if spoken || !asks => decision,
+        Open::Nothing => Decision::ScreenOnly,
+        _ => Decision::Neither { bare: false },
     }
 }
 
@@ -192,17 +211,17 @@ struct Found<'a> {
 }
 
 /// Denials are one meaning: "no" and "don't do it" do not compete, and together they compete with what loosens.
-fn best_on_sound<'a>(heard: &Heard, table: &'a [Scored]) -> Option<Found<'a>> {
+fn best_on_sound<'a>(heard: &Heard, table: &'a [Scored], language: Language) -> Option<Found<'a>> {
     let row = |id: u16| table.get(id as usize);
     let scores = || heard.scores.iter().filter(|s| s.ll.is_finite()).filter_map(|s| Some((row(s.id)?, s.ll)));
     let (best, ll) = scores().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let meaning = &best.meaning;
     let denies = |m: &Meaning| m.class() == Class::Denial;
     // "Yes" is no rival of "yes, go ahead" where that was written: it lacks words, and says nothing against it.
-    let agrees = meaning.class() == Class::Consent && meaning_of(&heard.text).as_ref() == Some(meaning);
+    let agrees = meaning.class() == Class::Consent && meaning_in(language, &heard.text).as_ref() == Some(meaning);
     let same = |other: &Meaning| other == meaning || denies(meaning) && denies(other) || agrees && *other == Meaning::Bare;
     let rival = scores().filter(|(s, _)| !same(&s.meaning)).map(|(_, ll)| ll).fold(f32::NEG_INFINITY, f32::max);
-    let opposes = |s: &Scored| denies(&s.meaning) || s.meaning == Meaning::Rival && holds_veto(&s.phrase.spellings[0]);
+    let opposes = |s: &Scored| denies(&s.meaning) || s.meaning == Meaning::Rival && holds_veto(language, &s.phrase.spellings[0]);
     let against = scores().filter(|(s, _)| opposes(s)).map(|(_, ll)| ll.exp()).sum::<f32>().ln();
     let over = |rival: f32| if rival.is_finite() { ll - rival } else { f32::INFINITY };
     let words = best.phrase.spellings.first().map_or(0, |s| s.split(' ').count());
@@ -225,8 +244,8 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
     {
         return Some(meaning.clone());
     }
-    let found = best_on_sound(heard, table)?;
-    let written = meaning_of(&heard.text);
+    let found = best_on_sound(heard, table, moment.language)?;
+    let written = meaning_in(moment.language, &heard.text);
     let agrees = written.as_ref() == Some(found.meaning);
     let (rule, faint) = match found.meaning.class() {
         Class::Harmless => (&rules.harmless, None),
@@ -235,7 +254,7 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
         Class::Denial => (&rules.denial, None),
         Class::Other => (&rules.other, None),
     };
-    if heard.tokens > rules.tokens || faint.is_some() && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, agrees, written.is_some())) {
+    if heard.tokens > rules.tokens || faint.is_some() && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, moment.language, agrees, written.is_some())) {
         return None;
     }
     let extra = if faint.is_some() && !agrees { rules.unwritten } else { 0.0 };
@@ -245,9 +264,9 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
 
 /// What begins in the middle of speech, asks, doubts, was not understood, is written as another sentence of the grammar or as a longer
 /// one is no plain statement.
-fn is_doubtful(rules: &Rules, heard: &Heard, found: &Found<'_>, agrees: bool, is_sentence: bool) -> bool {
+fn is_doubtful(rules: &Rules, heard: &Heard, found: &Found<'_>, language: Language, agrees: bool, is_sentence: bool) -> bool {
     let longer = words_of(&heard.text).len() > found.words + 1;
-    heard.clipped || heard.text.is_empty() || heard.no_speech > rules.no_speech || holds_veto(&heard.text) || heard.text.contains('?') || !agrees && (is_sentence || longer)
+    heard.clipped || heard.text.is_empty() || heard.no_speech > rules.no_speech || holds_veto(language, &heard.text) || heard.text.contains('?') || !agrees && (is_sentence || longer)
 }
 
 /// Longest utterance, in words, that is searched for a denial: beyond it somebody is telling a story.
@@ -256,7 +275,6 @@ const LOOSE_WORDS: usize = 20;
 /// While a question is open, an utterance that holds a denial denies, wherever it stands; one that holds "wait" waits.
 /// Nothing found here ever approves.
 fn loose_answer(text: &str, moment: &Moment) -> Option<Meaning> {
-    const DENYING: &[&str] = &["no", "nope", "nah", "not", "dont", "never", "cancel", "stop", "negative", "refuse", "reject", "deny", "wont", "abort"];
     if moment.open == Open::Nothing {
         return None;
     }
@@ -266,37 +284,34 @@ fn loose_answer(text: &str, moment: &Moment) -> Option<Meaning> {
     }
     // "No, what are you doing?" and "Wait, what?": a whole clause that answers does so whatever is asked after it.
     let bare = without_notes(text);
-    let clauses: Vec<Meaning> = bare.split_inclusive(['.', ',', '!', '?', ';', ':', '…', '—', '–']).filter(|c| !c.ends_with('?')).filter_map(meaning_of).collect();
+    let clauses: Vec<Meaning> = bare.split_inclusive(['.', ',', '!', '?', ';', ':', '…', '—', '–']).filter(|c| !c.ends_with('?')).filter_map(|c| meaning_in(moment.language, c)).collect();
     if clauses.contains(&Meaning::Deny) {
         return Some(Meaning::Deny);
     }
     let waits = clauses.contains(&Meaning::Hold).then_some(Meaning::Hold);
-    let words = without_set_phrases(all);
-    if text.contains('?') || words.len() > LOOSE_WORDS || is_question(&words) {
-        return waits;
-    }
-    // A mode is not what a tool's question is about.
-    if moment.open == Open::Tool && words.iter().any(|w| w == "mode") && !words.first().is_some_and(|w| w == "no" || w == "stop") {
+    let loose = loose_words(moment.language);
+    let words = without_set_phrases(all, loose);
+    if text.contains('?') || words.len() > LOOSE_WORDS || is_question(&words, loose) {
         return waits;
     }
     let has = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
-    let pair = |a: &str, b: &[&str]| words.windows(2).any(|w| w[0] == a && b.contains(&w[1].as_str()));
-    if has(DENYING) {
+    let pair = |list: &[(&str, &str)]| words.windows(2).any(|w| list.iter().any(|(a, b)| w[0] == *a && w[1] == *b));
+    // A mode is not what a tool's question is about.
+    if moment.open == Open::Tool && has(loose.modes) && !words.first().is_some_and(|w| loose.outright.contains(&w.as_str())) {
+        return waits;
+    }
+    if has(loose.denying) || pair(loose.denying_pairs) {
         return Some(Meaning::Deny);
     }
-    (has(&["wait"]) || pair("hold", &["on"]) || pair("hang", &["on"]) || pair("me", &["think"])).then_some(Meaning::Hold).or(waits)
+    (has(loose.waiting) || pair(loose.waiting_pairs)).then_some(Meaning::Hold).or(waits)
 }
 
 /// The words without phrases that hold a denying word and deny nothing.
-fn without_set_phrases(words: Vec<String>) -> Vec<String> {
-    const SET: &[&str] = &[
-        "no problem", "no problems", "no worries", "no doubt", "no objection", "no objections", "no idea", "not a problem", "not sure", "not certain", "dont know", "do not know", "dont mind", "do not mind", "dont care", "do not care",
-        "dont worry", "do not worry", "dont understand", "do not understand", "dont remember", "did not hear", "did not catch", "did not understand", "not bad", "cant wait", "can not wait", "dont wait", "do not wait", "no need to wait", "no need to stop", "dont stop", "why not",
-    ];
+fn without_set_phrases(words: Vec<String>, loose: &Loose) -> Vec<String> {
     let mut rest = Vec::with_capacity(words.len());
     let mut at = 0;
     while at < words.len() {
-        let long = SET.iter().map(|s| s.split(' ').collect::<Vec<_>>()).filter(|s| words[at..].len() >= s.len() && s.iter().zip(&words[at..]).all(|(a, b)| a == b)).map(|s| s.len()).max();
+        let long = loose.set_phrases.iter().map(|s| s.split(' ').collect::<Vec<_>>()).filter(|s| words[at..].len() >= s.len() && s.iter().zip(&words[at..]).all(|(a, b)| a == b)).map(|s| s.len()).max();
         if long.is_none() { rest.push(words[at].clone()) }
         at += long.unwrap_or(1);
     }
@@ -304,11 +319,9 @@ fn without_set_phrases(words: Vec<String>) -> Vec<String> {
 }
 
 /// Asked, not answered: it begins with a question's word, and with "is", "can" and their like only without a "not".
-fn is_question(words: &[String]) -> bool {
-    const ASKS: &[&str] = &["what", "whats", "why", "how", "who", "whos", "when", "where", "which", "whose"];
-    const MAY_ASK: &[&str] = &["is", "are", "does", "do", "did", "can", "could", "would", "will", "should", "am", "was"];
+fn is_question(words: &[String], loose: &Loose) -> bool {
     let starts = |list: &[&str]| words.first().is_some_and(|w| list.contains(&w.as_str()));
-    starts(ASKS) || starts(MAY_ASK) && !words.iter().any(|w| w == "not" || w == "dont")
+    starts(loose.asks) || starts(loose.may_ask) && !words.iter().any(|w| loose.statement.contains(&w.as_str()))
 }
 
 fn resolve(meaning: Option<Meaning>, text: &str, moment: &Moment) -> Decision {
@@ -322,7 +335,7 @@ fn resolve(meaning: Option<Meaning>, text: &str, moment: &Moment) -> Decision {
         Meaning::Help => Decision::Help,
         Meaning::Repeat => Decision::Repeat,
         Meaning::ScreenOnly => Decision::ScreenOnly,
-        Meaning::Stop => if asked && is_stop_it(text) { Decision::Deny } else { Decision::Stop },
+        Meaning::Stop => if asked && stops_it(text, moment.language) { Decision::Deny } else { Decision::Stop },
         Meaning::CancelTurn => if asked { Decision::Deny } else { Decision::CancelTurn },
         Meaning::KeepPlanning | Meaning::Change(_) | Meaning::Dismiss(_) => review_word(meaning, moment),
         Meaning::Leave => match moment.open {
@@ -355,7 +368,11 @@ fn resolve(meaning: Option<Meaning>, text: &str, moment: &Moment) -> Decision {
     }
 }
 
-fn is_stop_it(text: &str) -> bool { words_of(text).len() > 1 && meaning_of(text) == Some(Meaning::Stop) && words_of(text).iter().any(|w| w == "it" || w == "that") }
+/// "Stop it" is about what is asked, and "stop" alone about the voice; a German "halt" or "stopp" may be either, and denies.
+fn stops_it(text: &str, language: Language) -> bool {
+    let words = words_of(text);
+    language == Language::German || words.len() > 1 && meaning_in(language, text) == Some(Meaning::Stop) && words.iter().any(|w| w == "it" || w == "that")
+}
 
 /// Sentences about the plan under review, which mean something only while one is.
 fn review_word(meaning: Meaning, moment: &Moment) -> Decision {
@@ -374,23 +391,25 @@ fn review_word(meaning: Meaning, moment: &Moment) -> Decision {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grammar::phrase_table;
+    use super::super::grammar::phrase_table_of;
     use super::super::heard::PhraseScore;
     use super::*;
 
-    const TOOL: Moment = Moment { open: Open::Tool, in_plan: false, waiting: None };
-    const REVIEW: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: Some(2) };
-    const CONFIRM: Moment = Moment { open: Open::Approve(2), in_plan: true, waiting: Some(2) };
+    const TOOL: Moment = Moment { open: Open::Tool, in_plan: false, waiting: None, language: Language::English };
+    const REVIEW: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: Some(2), ..TOOL };
+    const CONFIRM: Moment = Moment { open: Open::Approve(2), in_plan: true, waiting: Some(2), ..TOOL };
 
     /// What a recogniser may report: the text, and sentences with their scores.
-    fn heard(text: &str, scores: &[(&str, f32)]) -> Heard {
-        let table = phrase_table();
+    fn heard(text: &str, scores: &[(&str, f32)]) -> Heard { heard_in(Language::English, text, scores) }
+
+    fn heard_in(language: Language, text: &str, scores: &[(&str, f32)]) -> Heard {
+        let table = phrase_table_of(language);
         let id = |sentence: &str| table.iter().find(|s| s.phrase.spellings.iter().any(|w| w == sentence)).unwrap_or_else(|| panic!("{sentence} is not scored")).phrase.id;
         let scores = scores.iter().map(|(sentence, ll)| PhraseScore { id: id(sentence), ll: *ll }).collect();
         Heard { text: text.into(), free_ll: -0.5, tokens: 4, scores, ..Heard::default() }
     }
 
-    fn judged(heard: &Heard, moment: &Moment) -> Decision { decide(heard, &phrase_table(), moment) }
+    fn judged(heard: &Heard, moment: &Moment) -> Decision { decide(heard, &phrase_table_of(moment.language), moment) }
 
     #[test]
     fn words_without_their_sound_loosen_nothing() {
@@ -434,10 +453,83 @@ mod tests {
         assert_eq!(judged(&heard("Yes.", &[("Yes, go ahead", -0.6)]), &TOOL), Decision::Neither { bare: true }, "another sentence was written");
     }
 
+    const DE: Moment = Moment { language: Language::German, ..TOOL };
+
     #[test]
-    fn a_language_without_sentences_consents_to_nothing_by_voice() {
-        for text in ["Ja.", "Ja, mach das.", "Go ahead.", "Yes, do it."] {
-            assert!(matches!(judged(&heard(text, &[]), &TOOL), Decision::Neither { .. }), "{text}");
+    fn field_case_29_consent_is_understood_in_german_and_in_no_language_without_sentences() {
+        let de = |text: &str, scores: &[(&str, f32)], moment: &Moment| judged(&heard_in(Language::German, text, scores), moment);
+        for text in ["Ja.", "Ja!", "Okay.", "Ja, bitte.", "Mach das."] {
+            assert_eq!(de(text, &[("Ja", -0.4)], &DE), Decision::Neither { bare: true }, "{text}: asked again");
         }
+        for (text, phrase) in [("Ja, mach das.", "Ja, mach das"), ("Ja, mach weiter.", "Ja, mach weiter"), ("Ja, bitte mach das!", "Ja, bitte mach das"), ("Ja, macht das.", "Ja, mach das")] {
+            assert_eq!(de(text, &[(phrase, -0.4), ("Ja", -3.0)], &DE), Decision::Approve, "{text}");
+            assert_eq!(de(text, &[], &DE), Decision::Neither { bare: false }, "{text}: without its sound");
+            assert_eq!(de(text, &[(phrase, -0.4), ("Ja, mach das nicht", -1.0)], &DE), Decision::Neither { bare: false }, "{text}: too near a denial");
+        }
+        for text in ["Nein.", "Nein, danke.", "Nicht.", "Lass das.", "Mach das nicht.", "Halt!", "Stopp.", "Ja, mach das nicht.", "Ja, aber nicht jetzt.", "Ach nein, mach das lieber nicht.", "Das will ich nicht.", "Auf keinen Fall.", "No.", "Am besten nicht."] {
+            assert_eq!(de(text, &[], &DE), Decision::Deny, "{text}");
+            assert_eq!(de(text, &[("Ja, mach das", -0.4)], &DE), Decision::Deny, "{text}: whatever its sound is like");
+        }
+        for text in ["Warte.", "Warte mal.", "Moment.", "Ja, einen Moment noch.", "Lass mich überlegen."] {
+            assert_eq!(de(text, &[], &DE), Decision::Hold, "{text}");
+        }
+        assert_eq!(de("Ein.", &[("Nein", -0.6), ("Ein", -0.5)], &DE), Decision::Deny, "a denial that is written otherwise");
+        for text in ["Was macht das?", "Kein Problem.", "Ich weiß nicht.", "Ist das sicher?"] {
+            assert_eq!(de(text, &[], &DE), Decision::Neither { bare: false }, "{text}");
+        }
+        // Plans and modes: in German the voice only tightens.
+        let plan = Moment { in_plan: true, open: Open::Nothing, waiting: Some(2), ..DE };
+        for text in ["Exit plan mode.", "Approve plan two.", "Approve the plan.", "Verlasse den Planmodus.", "Genehmige Plan 2."] {
+            assert_eq!(decide(&Heard::text_only(text), &phrase_table_of(Language::German), &plan), Decision::ScreenOnly, "{text}");
+        }
+        for open in [Open::Leave, Open::Approve(2)] {
+            for text in ["Ja, mach das.", "Yes, go ahead.", "Confirm plan two."] {
+                let asked = Moment { open, ..plan };
+                assert!(!decide(&Heard::text_only(text), &phrase_table_of(Language::German), &asked).loosens(), "{text}");
+            }
+        }
+        assert_eq!(de("Planmodus an.", &[], &plan), Decision::Enter);
+        assert_eq!(de("Planmodus an.", &[("Planmodus an", -0.4)], &DE), Decision::Enter);
+        // No sentences, no consent: not on words, not with a score from anywhere.
+        for code in ["fr", "xx", "ja"] {
+            let language = Language::of(code);
+            for open in [Open::Nothing, Open::Tool, Open::Leave, Open::Approve(2)] {
+                let moment = Moment { open, in_plan: true, waiting: Some(2), language };
+                for text in ["Ja, mach das.", "Oui, vas-y.", "Yes, go ahead.", "Go ahead.", "Exit plan mode.", "Approve plan two.", "Confirm plan two."] {
+                    for heard in [Heard::text_only(text), heard(text, &[]), heard(text, &[("Go ahead", -0.1)]), heard(text, &[("Confirm plan two", -0.1)])] {
+                        assert!(!decide(&heard, &phrase_table_of(language), &moment).loosens(), "{code} {text}");
+                        assert!(!decide(&heard, &phrase_table_of(Language::English), &moment).loosens(), "{code} {text}: another table");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn field_case_30_entering_is_heard_generously_and_only_when_it_is_said() {
+        let off = Moment::default();
+        for text in [
+            "Enter plan mode.", "Let's plan first.", "Please go into planning mode.", "Interplan mode.", "Enter plane mode.", "And her plan mode.", "Okay, enter plan mode, please.", "Plan mode on.",
+        ] {
+            assert_eq!(decide_text(text, &off), Decision::Enter, "{text}");
+            assert_eq!(judged(&heard(text, &[]), &off), Decision::Enter, "{text}: tightening needs no score");
+            assert_eq!(decide_text(text, &TOOL), Decision::Enter, "{text}: whatever is asked");
+        }
+        for text in [
+            "Don't enter plan mode.", "What is plan mode?", "The docs say 'enter plan mode'.", "Should I enter plan mode?", "I will enter plan mode later.", "He said enter plan mode.", "Do not enter plan mode.", "When should I enter plan mode?", "I never enter plan mode.",
+            "Enter plan mode is what the docs say.",
+        ] {
+            assert_ne!(decide_text(text, &off), Decision::Enter, "{text}");
+            assert_ne!(judged(&heard(text, &[("Don't enter plan mode", -0.5), ("Enter plan mode", -3.0)]), &off), Decision::Enter, "{text}");
+        }
+        // Leaving is the dangerous edge: it asks once more, and only a whole consent answers that.
+        let on = Moment { in_plan: true, ..off };
+        let said = heard("Exit plan mode.", &[("Exit plan mode", -0.4)]);
+        assert_eq!((judged(&said, &on), judged(&said, &off)), (Decision::LeaveQuestion, Decision::Status));
+        let asked = Moment { open: Open::Leave, ..on };
+        assert_eq!(judged(&said, &asked), Decision::Neither { bare: false }, "saying it again is no answer");
+        assert_eq!(judged(&heard("Yes.", &[("Yes", -0.4)]), &asked), Decision::Neither { bare: true });
+        assert_eq!(judged(&heard("Yes, go ahead.", &[("Yes, go ahead", -0.4)]), &asked), Decision::Approve);
+        assert_eq!(judged(&heard("Enter plan mode.", &[]), &asked), Decision::Enter);
     }
 }

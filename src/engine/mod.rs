@@ -17,6 +17,7 @@ pub mod id;
 pub mod input;
 pub mod intent;
 pub mod junk;
+pub mod language;
 pub mod mode;
 pub mod plan;
 pub mod plan_file;

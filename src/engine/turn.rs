@@ -15,6 +15,7 @@ pub use floor::{Floor, Move, Words, words_over_playback};
 pub use listener::{Closed, Listener, Told};
 
 use super::id::Ms;
+use super::language::Language;
 
 /// Length of a frame.
 pub const FRAME_MS: u64 = 20;
@@ -52,7 +53,7 @@ pub struct Frame {
     pub level_dbfs: f32,
 }
 
-/// Every number of turn taking that can be set. All times in milliseconds.
+/// Everything of turn taking that can be set. All times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EarSettings {
     /// Voice probability that begins an utterance.
@@ -92,14 +93,16 @@ pub struct EarSettings {
     pub stuck_ms: u64,
     /// False: turns are committed by hand.
     pub automatic: bool,
+    /// The language that is spoken: which words leave a sentence unfinished, and which sentences mean something.
+    pub language: Language,
 }
 
 impl Default for EarSettings {
     fn default() -> Self {
         Self {
-            on: 0.5, off: 0.35, look_ms: 160, silence_ms: 500, answer_silence_ms: 300, command_silence_ms: 320, loosen_silence_ms: 600, complete_silence_ms: 300,
+            on: 0.5, off: 0.35, look_ms: 100, silence_ms: 500, answer_silence_ms: 300, command_silence_ms: 320, loosen_silence_ms: 600, complete_silence_ms: 300,
             unfinished_silence_ms: 1_400, complete_from: 0.8, unfinished_to: 0.2, duck_ms: 60, early_look_ms: 320, barge_in_ms: 400, false_interruption_ms: 2_500,
-            join_ms: 1_200, stuck_ms: 1_200, automatic: true,
+            join_ms: 1_200, stuck_ms: 1_200, automatic: true, language: Language::English,
         }
     }
 }

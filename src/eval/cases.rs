@@ -3,6 +3,7 @@
 //! Called by `eval::commands`. Pure: a table and the moments it falls into.
 
 use crate::engine::intent::{Moment, Open};
+use crate::engine::language::Language;
 
 /// What a sentence is an example of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +37,7 @@ pub struct Case {
     pub rest: &'static str,
 }
 
-const PLAN: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: None };
+const PLAN: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: None, language: Language::English };
 const OFF: Moment = Moment { in_plan: false, ..PLAN };
 const TOOL: Moment = Moment { open: Open::Tool, ..OFF };
 const LEAVE: Moment = Moment { open: Open::Leave, ..PLAN };

@@ -4,10 +4,10 @@
 
 use super::beds::{Dice, active_rms, babble, fan, pink, rms, room};
 use crate::engine::turn::{EarSettings, FRAME_MS, ONSET_MS, POST_ROLL_MS, PRE_ROLL_MS, SHORTEST_MS};
-use crate::listen::vad::{EarshotVad, Vad};
+use crate::listen::vad::Vad;
 
 /// Part of what is kept of a trial: raised when the same trial would sound or be cut differently. The ear's own constants are in it.
-pub const REVISION: u64 = 1 + 1_000 * PRE_ROLL_MS.abs_diff(300) + 1_000_000 * POST_ROLL_MS.abs_diff(240) + 1_000_000_000 * ONSET_MS.abs_diff(60);
+pub const REVISION: u64 = 2 + 1_000 * PRE_ROLL_MS.abs_diff(300) + 1_000_000 * POST_ROLL_MS.abs_diff(240) + 1_000_000_000 * ONSET_MS.abs_diff(60);
 
 /// What a clip is heard in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,10 +52,10 @@ pub fn staged(clip: &[i16], place: Place, others: &[f32], seed: u64) -> Vec<i16>
     bed.iter().map(|s| (s * 32_767.0).clamp(-32_768.0, 32_767.0) as i16).collect()
 }
 
-/// The utterances that the product's ear would cut out of a sound: its detector, its thresholds, its pre-roll and post-roll, an
+/// The utterances that the product's ear would cut out of a sound: a fresh detector, its thresholds, its pre-roll and post-roll, an
 /// end after `silence_ms`.
-pub fn cut(sound: &[i16], silence_ms: u64) -> Vec<Vec<i16>> {
-    let (settings, mut vad) = (EarSettings::default(), EarshotVad::new());
+pub fn cut(sound: &[i16], silence_ms: u64, vad: &mut dyn Vad) -> Vec<Vec<i16>> {
+    let settings = EarSettings::default();
     let (mut run, mut open, mut spans) = (0u64, None::<(u64, u64, u64)>, Vec::new());
     let end = sound.len() as u64 / 16;
     for (n, frame) in sound.chunks_exact(320).enumerate() {
@@ -106,5 +106,5 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_cut_into_nothing() { assert!(cut(&vec![0; 48_000], 500).is_empty()) }
+    fn silence_is_cut_into_nothing() { assert!(cut(&vec![0; 48_000], 500, &mut crate::listen::vad::EarshotVad::new()).is_empty()) }
 }

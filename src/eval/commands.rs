@@ -16,6 +16,7 @@ use super::voices::{Clips, Engine, Side, VOICES, Voice};
 use crate::engine::grammar::Scored;
 use crate::engine::heard::{Heard, PhraseScore, begins_in_speech};
 use crate::engine::intent::{Decision, Rules, decide_by};
+use crate::listen::vad::VadMaker;
 use crate::models::sha256_hex;
 use crate::stt::{Job, Recogniser};
 
@@ -133,14 +134,14 @@ impl Hearings {
     ///
     /// # Errors
     /// A sentence: a voice or the recogniser failed.
-    pub async fn hear(&mut self, trials: &[Trial], clips: &Clips, recogniser: &dyn Recogniser, mut told: impl FnMut(usize, usize)) -> Result<(), String> {
+    pub async fn hear(&mut self, trials: &[Trial], clips: &Clips, vad: &VadMaker, recogniser: &dyn Recogniser, mut told: impl FnMut(usize, usize)) -> Result<(), String> {
         let missing: Vec<&Trial> = trials.iter().filter(|t| !self.known.contains_key(&t.key())).collect();
         if missing.is_empty() { return Ok(()) }
         let others = bystanders(clips)?;
         for (n, trial) in missing.iter().enumerate() {
             told(n, missing.len());
             let mut cuts = Vec::new();
-            for sound in sounds(trial, clips, &others)? {
+            for sound in sounds(trial, clips, vad, &others)? {
                 let levels = sound.chunks_exact(320).map(|f| crate::media::level::rms_dbfs(f).max(-100.0) as i8).collect();
                 let heard = recogniser.recognise(Job::new(sound)).await.map_err(|e| e.to_string())?;
                 let scores = heard.scores.iter().map(|s| (s.id, s.ll)).collect();
@@ -162,10 +163,10 @@ impl Hearings {
 }
 
 /// What the ear hands on of a trial.
-fn sounds(trial: &Trial, clips: &Clips, others: &[f32]) -> Result<Vec<Vec<i16>>, String> {
+fn sounds(trial: &Trial, clips: &Clips, vad: &VadMaker, others: &[f32]) -> Result<Vec<Vec<i16>>, String> {
     let clip = clips.say(&trial.voice, trial.case.text)?;
     let sound = clips::staged(&clip, trial.place, others, trial.seed);
-    if trial.case.rest.is_empty() { return Ok(clips::cut(&sound, SILENCE_MS)) }
+    if trial.case.rest.is_empty() { return Ok(clips::cut(&sound, SILENCE_MS, &mut *vad.make())) }
     let rest = clips.say(&trial.voice, trial.case.rest)?.len();
     Ok(vec![clips::clipped(&sound, clip.len(), rest)])
 }

@@ -66,11 +66,17 @@ impl Voice for KeptVoice {
 /// As the voice.
 pub async fn spoken(voice: &dyn Voice, text: &str, dbfs: f32) -> Result<Vec<i16>, TtsError> {
     let speech = voice.synthesise(text.to_string()).await?;
-    let mut sound = trimmed(&resample_all(&speech.samples, speech.rate_hz, 16_000));
-    if sound.is_empty() { return Ok(sound) }
-    let gain = db_to_ratio(dbfs - active_dbfs(&sound));
-    scale(&mut sound, gain);
-    Ok(sound)
+    Ok(at_level(&resample_all(&speech.samples, speech.rate_hz, 16_000), dbfs))
+}
+
+/// A clip, mono i16 at 16 kHz, as [`spoken`] gives it.
+pub fn at_level(clip: &[i16], dbfs: f32) -> Vec<i16> {
+    let mut sound = trimmed(clip);
+    if !sound.is_empty() {
+        let gain = db_to_ratio(dbfs - active_dbfs(&sound));
+        scale(&mut sound, gain);
+    }
+    sound
 }
 
 /// Without what is quieter than -46 dBFS at the ends of mono i16 at 16 kHz, but for 40 ms. Empty when nothing is louder.

@@ -11,6 +11,7 @@ use crate::engine::heard::Heard;
 use crate::engine::id::UtteranceId;
 use crate::engine::intent::{Decision, Moment, Open, decide};
 use crate::engine::junk::is_stock_closer;
+use crate::engine::language::Language;
 use crate::engine::turn::{Closed, EarEvent, EarSettings, FRAME_MS, Frame, Listener as Turns, PRE_ROLL_MS, TurnJudge};
 use crate::listen::vad::VadMaker;
 use crate::media::frame::frame_len;
@@ -41,7 +42,7 @@ impl State {
 
     /// The moment that every turn of the sound falls into; the same as the kinds of `eval utterances`.
     pub fn moment(self) -> Moment {
-        let plan = Moment { open: Open::Nothing, in_plan: true, waiting: None };
+        let plan = Moment { in_plan: true, ..Moment::default() };
         match self {
             State::Idle => plan,
             State::Question => Moment { open: Open::Tool, in_plan: false, ..plan },
@@ -72,11 +73,11 @@ pub struct Turn {
 pub struct Listener<'a> {
     /// Who writes the words.
     pub recogniser: &'a dyn Recogniser,
-    /// The grammar that it scores.
+    /// The sentences that it scores: those of the language.
     pub table: &'a [Scored],
     /// Turn taking, as configured.
     pub ear: EarSettings,
-    /// The language that is spoken.
+    /// The language that is spoken, as an ISO 639-1 code.
     pub language: String,
     /// Who says whether a turn sounds complete, where there is one.
     pub judge: Option<Arc<dyn TurnJudge>>,
@@ -99,7 +100,10 @@ impl Listener<'_> {
     /// The recogniser's.
     pub async fn turns_in(&self, samples: &[i16], rate_hz: u32, states: &[State]) -> Result<Vec<Vec<Turn>>, SttError> {
         let mut end = EarEnd::new(rate_hz).with_vad(self.vad.make());
-        let walk = |state: &State| Walk { listener: self, moment: state.moment(), ear: Turns::new(self.ear, 1), looks: Vec::new(), turns: Vec::new() };
+        let language = Language::of(&self.language);
+        let walk = |state: &State| Walk {
+            listener: self, moment: Moment { language, ..state.moment() }, ear: Turns::new(EarSettings { language, ..self.ear }, 1), looks: Vec::new(), turns: Vec::new(),
+        };
         let mut walks: Vec<_> = states.iter().map(walk).collect();
         let length = frame_len(rate_hz);
         let silence = vec![0; length];
@@ -163,7 +167,8 @@ impl Walk<'_> {
 
     async fn recognise(&mut self, look: Look, end: &EarEnd) -> Result<(), SttError> {
         let Look { utterance, from_ms, to_ms, early } = look;
-        let job = Job { language: self.listener.language.clone(), ..Job::new(end.slice(from_ms, to_ms)) };
+        let score = Language::of(&self.listener.language).has_sentences();
+        let job = Job { score, language: self.listener.language.clone(), ..Job::new(end.slice(from_ms, to_ms)) };
         let heard = self.listener.recogniser.recognise(job).await?;
         self.ear.heard(utterance, to_ms, heard);
         if let Some(judge) = self.listener.judge.as_ref().filter(|_| !early) {

@@ -18,7 +18,7 @@ use crate::engine::heard::{Heard, PhraseScore};
 use crate::stt::{Job, Recogniser, SttError};
 
 /// Everything of the program that makes a transcript or a score; a change here makes old answers void.
-const SOURCES: &[&str] = &[include_str!("../stt/whisper.rs"), include_str!("../stt/plain.rs"), include_str!("../stt/trie.rs"), include_str!("../stt/transcript.rs")];
+const SOURCES: &[&str] = &[include_str!("../stt/whisper.rs"), include_str!("../stt/plain.rs"), include_str!("../stt/trie.rs"), include_str!("../stt/transcript.rs"), include_str!("../engine/heard.rs")];
 
 /// What a set of answers depends on, beside the sounds.
 #[derive(Clone, Debug)]

@@ -18,6 +18,7 @@ use crate::engine::id::{Ms, UtteranceId};
 use crate::engine::intent::{Moment, decide};
 use crate::engine::turn::{EarEvent, EarSettings, Frame, Listener, TurnJudge};
 use crate::media::frame::EAR_FRAME;
+use crate::listen::vad::VadMaker;
 use crate::session::ear::EarEnd;
 use crate::stt::{Job, Recogniser};
 
@@ -38,6 +39,8 @@ pub struct Hearing {
     pub judge: Option<Arc<dyn TurnJudge>>,
     /// What was recognised before, by sound and model.
     pub kept: Kept,
+    /// The detector of voice.
+    pub vad: VadMaker,
     /// The grammar.
     pub table: Vec<Scored>,
     /// See [`Latency`].
@@ -49,8 +52,8 @@ impl Hearing {
     ///
     /// # Errors
     /// A sentence: the cache cannot be made.
-    pub fn new(recogniser: Arc<dyn Recogniser>, judge: Option<Arc<dyn TurnJudge>>, model: &str, cache: &Path, latency: Latency) -> Result<Self, String> {
-        Ok(Self { recogniser, judge, kept: Kept::open(cache, model)?, table: phrase_table(), latency })
+    pub fn new(recogniser: Arc<dyn Recogniser>, judge: Option<Arc<dyn TurnJudge>>, vad: VadMaker, model: &str, cache: &Path, latency: Latency) -> Result<Self, String> {
+        Ok(Self { recogniser, judge, vad, kept: Kept::open(cache, model)?, table: phrase_table(), latency })
     }
 }
 
@@ -94,7 +97,7 @@ pub struct Outcome {
 /// # Errors
 /// A sentence: the recogniser failed.
 pub async fn hear(said: &Said, way: &Way, hearing: &mut Hearing) -> Result<Outcome, String> {
-    let mut ear = EarEnd::new(16_000);
+    let mut ear = EarEnd::new(16_000).with_vad(hearing.vad.make());
     let mut listener = Listener::new(way.settings, 1);
     let mut walk = Walk { due: Vec::new(), opinions: Vec::new(), now: 0 };
     let mut outcome = Outcome { paused: said.paused, ..Outcome::default() };

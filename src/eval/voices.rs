@@ -81,13 +81,11 @@ pub const VOICES: &[Voice] = &[
     voice("hibari", Engine::Hibari, "", Side::Tune), voice("flite-slt", Engine::Flite, "slt", Side::Tune), voice("flite-kal16", Engine::Flite, "kal16", Side::Tune),
     voice("espeak-us", Engine::Espeak, "en-us", Side::Tune), voice("espeak-scotland", Engine::Espeak, "en-gb-scotland", Side::Tune),
     voice("espeak-us-f3", Engine::Espeak, "en-us+f3", Side::Tune), voice("kokoro-heart", Engine::Kokoro, "af_heart", Side::Tune),
-    voice("kokoro-adam", Engine::Kokoro, "am_adam", Side::Tune), voice("kokoro-lewis", Engine::Kokoro, "bm_lewis", Side::Tune),
-    voice("kokoro-sarah", Engine::Kokoro, "af_sarah", Side::Tune), voice("kokoro-onyx", Engine::Kokoro, "am_onyx", Side::Tune),
+    voice("kokoro-onyx", Engine::Kokoro, "am_onyx", Side::Tune),
     voice("piper-joe", Engine::Piper, "", Side::Judge), voice("flite-rms", Engine::Flite, "rms", Side::Judge), voice("flite-awb", Engine::Flite, "awb", Side::Judge),
     voice("espeak-gb", Engine::Espeak, "en-gb", Side::Judge), voice("espeak-us-m3", Engine::Espeak, "en-us+m3", Side::Judge),
-    voice("festival-slt", Engine::Festival, "cmu_us_slt_arctic_hts", Side::Judge), voice("kokoro-sky", Engine::Kokoro, "af_sky", Side::Judge),
+    voice("festival-slt", Engine::Festival, "cmu_us_slt_arctic_hts", Side::Judge),
     voice("kokoro-michael", Engine::Kokoro, "am_michael", Side::Judge), voice("kokoro-isabella", Engine::Kokoro, "bf_isabella", Side::Judge),
-    voice("kokoro-eric", Engine::Kokoro, "am_eric", Side::Judge), voice("kokoro-fable", Engine::Kokoro, "bm_fable", Side::Judge),
 ];
 
 /// The voices of these names; all where none is named.

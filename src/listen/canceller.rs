@@ -1,37 +1,73 @@
 //! The echo canceller: takes what the loudspeaker plays out of what the microphone hears.
 //!
-//! Owns one AEC3 (sonora, pure Rust; measured 120 us per 10 ms) with an optional noise suppressor, and the cutting into its
-//! blocks of 10 ms. Called by the hearing end of the loop on the device path. It finds the delay between the two by itself, up
-//! to half a second. Never decides anything: what it leaves of an echo is judged above it.
+//! Owns one AEC3 (sonora, pure Rust) with an optional noise suppressor, and the cutting into its blocks of 4 ms. Called by the
+//! hearing end of the loop on the device path. It finds the delay between the two by itself, up to half a second. Never decides
+//! anything: what it leaves of an echo is judged above it.
+//!
+//! It gives two sounds. For the detector of voices everything that may be echo is pushed down, and a person who speaks at the
+//! same time with it. For the recogniser only what the adaptive filter knows to be echo is subtracted, which leaves some echo and
+//! the person's words whole: measured, of short commands spoken over the voice at -12 dB the pushed-down sound kept every second.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use sonora::config::{EchoCanceller, NoiseSuppression};
+use sonora::config::NoiseSuppression;
+use sonora::high_pass_filter::HighPassFilter;
 use sonora::{AudioProcessing, Config, StreamConfig};
+use sonora_aec3::block::Block;
+use sonora_aec3::block_processor::BlockProcessor;
+use sonora_aec3::config::EchoCanceller3Config;
 
 use crate::media::frame::EAR_HZ;
-use crate::media::level::rms_dbfs;
+use crate::media::level::{rms_dbfs, round_to_i16};
 
-/// Samples in one of its blocks: 10 ms at 16 kHz.
+/// Samples in a block of the noise suppressor and of the levels: 10 ms at 16 kHz.
 pub const BLOCK: usize = 160;
-/// Reference that may wait for the microphone; beyond it the oldest goes, as in a speaker that is fed and a microphone that died.
+/// Samples in a block of the canceller: 4 ms.
+const STEP: usize = 64;
+/// Reference that may wait; beyond it the oldest goes.
 const WAITING_MAX: usize = 16_000;
+/// Length of the adaptive filter in blocks: 104 ms of room. Its own default is half of that, made for the push-down behind it;
+/// what the filter does not reach stays in the sound for the recogniser.
+const FILTER_BLOCKS: usize = 26;
+/// Samples at the ends of the scale: the microphone is overdriven, and the filter learns nothing from it.
+const SATURATED: f32 = 32_700.0;
+
+/// What was heard, without what was played. Both mono i16 at 16 kHz, in step and of the same length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cleaned {
+    /// For the detector of voices: no echo, whatever it costs.
+    pub voice: Vec<i16>,
+    /// For the recogniser: whole words, whatever is left of the echo.
+    pub words: Vec<i16>,
+}
 
 /// See the file's head.
 pub struct Canceller {
-    inner: AudioProcessing,
+    processor: BlockProcessor,
+    high_pass: HighPassFilter,
+    suppressor: Option<AudioProcessing>,
     noise_suppression: bool,
-    /// Reference that is shorter than a block.
+    far_block: Block,
+    near_block: Block,
+    linear_block: Block,
+    /// Reference and microphone sound that is shorter than a block.
     far: Vec<i16>,
-    /// Microphone sound that is shorter than a block.
     near: Vec<i16>,
+    /// Sound for the recogniser that waits for the noise suppressor, and sound for the detector that waits for the same.
+    unsuppressed: Vec<i16>,
+    pushed: Vec<i16>,
+    channel: Vec<Vec<f32>>,
 }
 
 impl Canceller {
-    /// One that has heard nothing. `noise_suppression`: steady noise is taken down too.
+    /// One that has heard nothing. `noise_suppression`: steady noise is taken down for the recogniser.
     pub fn new(noise_suppression: bool) -> Self {
-        Self { inner: processing(noise_suppression), noise_suppression, far: Vec::new(), near: Vec::with_capacity(BLOCK * 4) }
+        Self {
+            processor: processor(), high_pass: HighPassFilter::new(EAR_HZ as i32, 1), suppressor: noise_suppression.then(suppressor), noise_suppression,
+            far_block: Block::new(1, 1), near_block: Block::new(1, 1), linear_block: Block::new(1, 1),
+            far: Vec::new(), near: Vec::new(), unsuppressed: Vec::new(), pushed: Vec::new(), channel: vec![vec![0.0; STEP]],
+        }
     }
 
     /// Takes what is being played, mono i16 at 16 kHz, any number of samples; before the microphone's sound of the same time.
@@ -39,34 +75,69 @@ impl Canceller {
         self.far.extend_from_slice(samples);
         let excess = self.far.len().saturating_sub(WAITING_MAX);
         self.far.drain(..excess);
-        let whole = self.far.len() / BLOCK * BLOCK;
-        let mut played = [0i16; BLOCK];
-        for block in self.far[..whole].chunks_exact(BLOCK) {
-            // A block of the agreed length is never refused.
-            let _ = self.inner.process_render_i16(block, &mut played);
+        let whole = self.far.len() / STEP * STEP;
+        for block in self.far[..whole].chunks_exact(STEP) {
+            self.far_block.view_mut(0, 0).iter_mut().zip(block).for_each(|(slot, s)| *slot = f32::from(*s));
+            self.processor.buffer_render(&self.far_block);
         }
         self.far.drain(..whole);
     }
 
-    /// Takes the microphone's sound, mono i16 at 16 kHz, and appends what is left of it to `out`, in whole blocks.
-    pub fn microphone(&mut self, samples: &[i16], out: &mut Vec<i16>) {
+    /// Takes the microphone's sound, mono i16 at 16 kHz, and appends what is left of it, in whole blocks of 10 ms.
+    pub fn microphone(&mut self, samples: &[i16], out: &mut Cleaned) {
         self.near.extend_from_slice(samples);
-        let whole = self.near.len() / BLOCK * BLOCK;
-        let mut clean = [0i16; BLOCK];
-        for block in self.near[..whole].chunks_exact(BLOCK) {
-            match self.inner.process_capture_i16(block, &mut clean) {
-                Ok(()) => out.extend_from_slice(&clean),
-                Err(_) => out.extend_from_slice(block),
-            }
-        }
+        let whole = self.near.len() / STEP * STEP;
+        let near = std::mem::take(&mut self.near);
+        near[..whole].chunks_exact(STEP).for_each(|block| self.step(block));
+        self.near = near;
         self.near.drain(..whole);
+        let ready = self.pushed.len() / BLOCK * BLOCK;
+        out.voice.extend(self.pushed.drain(..ready));
+        match &mut self.suppressor {
+            Some(suppressor) => {
+                let mut quiet = [0i16; BLOCK];
+                for block in self.unsuppressed[..ready].chunks_exact(BLOCK) {
+                    match suppressor.process_capture_i16(block, &mut quiet) {
+                        Ok(()) => out.words.extend_from_slice(&quiet),
+                        // A block of the agreed length is never refused.
+                        Err(_) => out.words.extend_from_slice(block),
+                    }
+                }
+            }
+            None => out.words.extend_from_slice(&self.unsuppressed[..ready]),
+        }
+        self.unsuppressed.drain(..ready);
+    }
+
+    fn step(&mut self, block: &[i16]) {
+        let channel = &mut self.channel[0];
+        channel.iter_mut().zip(block).for_each(|(slot, s)| *slot = f32::from(*s));
+        let saturated = channel.iter().any(|x| x.abs() >= SATURATED);
+        self.high_pass.process_channels(&mut self.channel);
+        self.near_block.view_mut(0, 0).copy_from_slice(&self.channel[0]);
+        // Before anything was played nothing is done to either.
+        self.linear_block.view_mut(0, 0).copy_from_slice(&self.channel[0]);
+        self.processor.process_capture(false, saturated, Some(&mut self.linear_block), &mut self.near_block);
+        self.pushed.extend(self.near_block.view(0, 0).iter().map(|x| round_to_i16(*x)));
+        self.unsuppressed.extend(self.linear_block.view(0, 0).iter().map(|x| round_to_i16(*x)));
     }
 
     /// Another loudspeaker or microphone: what was learnt is forgotten.
-    pub fn reset(&mut self) {
-        self.inner = processing(self.noise_suppression);
-        self.far.clear();
-    }
+    pub fn reset(&mut self) { *self = Self::new(self.noise_suppression) }
+}
+
+fn processor() -> BlockProcessor {
+    let mut config = EchoCanceller3Config::default();
+    config.filter.export_linear_aec_output = true;
+    config.filter.refined.length_blocks = FILTER_BLOCKS;
+    config.filter.coarse.length_blocks = FILTER_BLOCKS;
+    BlockProcessor::new(&config, EAR_HZ as usize, 1, 1)
+}
+
+fn suppressor() -> AudioProcessing {
+    let config = Config { noise_suppression: Some(NoiseSuppression::default()), ..Config::default() };
+    let stream = StreamConfig::new(EAR_HZ, 1);
+    AudioProcessing::builder().config(config).capture_config(stream).render_config(stream).build()
 }
 
 /// Tells a person beside the loudspeaker from what the canceller leaves of the loudspeaker, by level alone.
@@ -133,16 +204,6 @@ impl Default for NearGate {
     fn default() -> Self { Self::new() }
 }
 
-fn processing(noise_suppression: bool) -> AudioProcessing {
-    let config = Config {
-        echo_canceller: Some(EchoCanceller::default()),
-        noise_suppression: noise_suppression.then(NoiseSuppression::default),
-        ..Config::default()
-    };
-    let stream = StreamConfig::new(EAR_HZ, 1);
-    AudioProcessing::builder().config(config).capture_config(stream).render_config(stream).build()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +226,7 @@ mod tests {
         let (far, near) = (babble(8, 1), babble(8, 99));
         let delay = 2_000;
         let mut canceller = Canceller::new(false);
-        let mut out = Vec::new();
+        let mut out = Cleaned::default();
         for n in 0..far.len() / 320 {
             let at = n * 320;
             let heard: Vec<i16> = (at..at + 320).map(|i| {
@@ -175,12 +236,12 @@ mod tests {
             canceller.reference(&far[at..at + 320]);
             canceller.microphone(&heard, &mut out);
         }
-        assert_eq!(out.len(), far.len());
+        assert_eq!((out.voice.len(), out.words.len()), (far.len(), far.len()));
         let echo = rms_dbfs(&far) - 12.0;
-        let left = rms_dbfs(&out[3 * 16_000..6 * 16_000]);
-        assert!(left < echo - 20.0, "{left} dBFS are left of {echo}");
-        let kept = rms_dbfs(&out[7 * 16_000..]) - rms_dbfs(&near[7 * 16_000..]);
-        assert!(kept > -12.0, "the person is {kept} dB lower");
+        let left = |sound: &[i16]| rms_dbfs(&sound[3 * 16_000..6 * 16_000]) - echo;
+        assert!(left(&out.voice) < -25.0 && left(&out.words) < -10.0, "{} and {} dB are left", left(&out.voice), left(&out.words));
+        let kept = |sound: &[i16]| rms_dbfs(&sound[7 * 16_000..]) - rms_dbfs(&near[7 * 16_000..]);
+        assert!(kept(&out.voice) > -12.0 && kept(&out.words).abs() < 2.0, "the person is {} and {} dB lower", kept(&out.voice), kept(&out.words));
     }
 
     #[test]
@@ -201,13 +262,13 @@ mod tests {
 
     #[test]
     fn any_lengths_go_in_and_only_whole_blocks_come_out() {
-        let (mut canceller, mut out) = (Canceller::new(true), Vec::new());
+        let (mut canceller, mut out) = (Canceller::new(true), Cleaned::default());
         for n in [0, 1, 159, 160, 7, 313] {
             canceller.reference(&vec![5; n]);
             canceller.microphone(&vec![9; n], &mut out);
-            assert_eq!(out.len() % BLOCK, 0);
+            assert_eq!((out.voice.len() % BLOCK, out.words.len()), (0, out.voice.len()));
         }
-        assert_eq!(out.len(), 640);
+        assert!((480..=640).contains(&out.voice.len()), "{}", out.voice.len());
         canceller.reference(&vec![3; 100_000]);
         canceller.reset();
         assert!(canceller.far.is_empty());

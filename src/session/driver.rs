@@ -29,6 +29,7 @@ use crate::engine::event::{Event, EventKind, Role};
 use crate::engine::gate::Permit;
 use crate::engine::id::{CallId, Ms, TurnId, UtteranceId};
 use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Reply, Ticket, TurnEnd, Turns};
+use crate::engine::language::Language;
 use crate::engine::mode::Posture;
 use crate::engine::readback::HINTS_MAX;
 use crate::engine::session::Engine;
@@ -92,6 +93,8 @@ pub(super) struct Listened {
 struct Outstanding {
     recognitions: Vec<(UtteranceId, u64, AbortHandle)>,
     judgements: usize,
+    /// The judge is asked about this look (from, to) when its words are there.
+    judged_later: Option<(UtteranceId, u64, u64)>,
     responses: usize,
     tools: Vec<(CallId, Stopwatch)>,
 }
@@ -402,6 +405,7 @@ impl Driver {
         match action {
             Action::Recognise { utterance, from_ms, to_ms } => self.recognise(utterance, from_ms, to_ms),
             Action::Forget { utterance, to_ms } => self.forget(utterance, to_ms),
+            Action::JudgeTurn { utterance, from_ms, to_ms } if self.parts.judge_waits => self.outstanding.judged_later = Some((utterance, from_ms, to_ms)),
             Action::JudgeTurn { utterance, from_ms, to_ms } => self.judge_turn(utterance, from_ms, to_ms),
             Action::Step(request) => self.step(*request),
             Action::CancelStep(turn) => self.cancel_step(turn),
@@ -437,10 +441,11 @@ impl Driver {
         let most_ms = if self.engine.snapshot().question.is_some() { URGENT_ANSWER_MS } else { URGENT_MS };
         // What a client commits by hand is wanted whatever comes after it; a look is void once there is a newer one.
         let look = self.engine.hears_somebody();
+        let score = Language::of(&language).has_sentences();
         let order = Order { session: session_key(&self.id), urgent: to_ms - from_ms <= most_ms, look };
         let task = self.tasks.spawn(async move {
             let watch = Stopwatch::start();
-            let (waited, result) = recogniser.recognise_told(Job { samples, score: true, language, order }).await;
+            let (waited, result) = recogniser.recognise_told(Job { samples, score, language, order }).await;
             let worked = watch.elapsed().saturating_sub(waited);
             metrics::histogram!("voxgate_recognition_seconds").record(worked.as_secs_f64());
             let _ = back.send(Deed::Heard(utterance, to_ms, Listened { result, waited, worked })).await;
@@ -486,6 +491,11 @@ impl Driver {
         // The look that made it void answers for it.
         if !matches!(result, Err(SttError::Superseded)) {
             self.input(Input::Heard { utterance, to_ms, result: result.map_err(|e| e.to_string()) });
+        }
+        let later = self.outstanding.judged_later.take_if(|(of, _, to)| (*of, *to) == (utterance, to_ms));
+        // A command has closed by its words alone.
+        if let Some((utterance, from_ms, to_ms)) = later.filter(|_| self.engine.hears_somebody()) {
+            self.judge_turn(utterance, from_ms, to_ms);
         }
     }
 

@@ -1,11 +1,11 @@
 //! The hearing end of the driver: whatever arrives becomes 20 ms frames at 16 kHz, each judged for voice, the last minute kept.
 //!
-//! Where a loudspeaker of ours stands in the same room, its sound is taken out first; the detector, the ring and so the
-//! recogniser hear only what is left.
+//! Where a loudspeaker of ours stands in the same room, its sound is taken out first, for the detector more thoroughly than for
+//! the ring and so the recogniser.
 
 use std::sync::Arc;
 
-use crate::listen::canceller::{Canceller, NearGate};
+use crate::listen::canceller::{Canceller, Cleaned, NearGate};
 use crate::listen::ring::EarRing;
 use crate::listen::vad::{Vad, VadMaker};
 use crate::media::frame::EAR_FRAME;
@@ -38,7 +38,7 @@ pub struct EarEnd {
     ring: EarRing,
     vad: Box<dyn Vad>,
     resampler: Option<Resampler>,
-    waiting: Vec<i16>,
+    waiting: Cleaned,
     cleaning: Option<Cleaner>,
 }
 
@@ -51,19 +51,18 @@ struct Cleaner {
     /// What is played, from its rate to the ear's.
     far: Resampler,
     played: Vec<i16>,
-    heard: Vec<i16>,
 }
 
 impl EarEnd {
     /// An ear for sound at this rate.
     pub fn new(rate_hz: u32) -> Self {
         let resampler = (rate_hz != 16_000).then(|| Resampler::new(rate_hz, 16_000));
-        Self { ring: EarRing::new(), vad: VadMaker::default().make(), resampler, waiting: Vec::with_capacity(EAR_FRAME * 4), cleaning: None }
+        Self { ring: EarRing::new(), vad: VadMaker::default().make(), resampler, waiting: Cleaned::default(), cleaning: None }
     }
 
     /// The ear of a device whose loudspeaker may be heard by its microphone.
     pub fn beside_a_loudspeaker(mut self, cleaning: Cleaning) -> Self {
-        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), gate: NearGate::new(), far: Resampler::new(16_000, 16_000), played: Vec::new(), heard: Vec::new() });
+        self.cleaning = cleaning.echo_canceller.then(|| Cleaner { canceller: Canceller::new(cleaning.noise_suppression), gate: NearGate::new(), far: Resampler::new(16_000, 16_000), played: Vec::new() });
         self
     }
 
@@ -95,23 +94,23 @@ impl EarEnd {
             None => samples,
         };
         match &mut self.cleaning {
-            Some(cleaner) => {
-                cleaner.heard.clear();
-                cleaner.canceller.microphone(sound, &mut cleaner.heard);
-                self.waiting.extend_from_slice(&cleaner.heard);
+            Some(cleaner) => cleaner.canceller.microphone(sound, &mut self.waiting),
+            None => {
+                self.waiting.voice.extend_from_slice(sound);
+                self.waiting.words.extend_from_slice(sound);
             }
-            None => self.waiting.extend_from_slice(sound),
         }
-        let whole = self.waiting.len() / EAR_FRAME * EAR_FRAME;
+        let whole = self.waiting.voice.len() / EAR_FRAME * EAR_FRAME;
         let mut frames = Vec::with_capacity(whole / EAR_FRAME);
-        for frame in self.waiting[..whole].chunks(EAR_FRAME) {
-            self.ring.push(frame);
-            let judged = self.vad.push(frame);
+        for (voice, words) in self.waiting.voice[..whole].chunks(EAR_FRAME).zip(self.waiting.words.chunks(EAR_FRAME)) {
+            self.ring.push(words);
+            let judged = self.vad.push(voice);
             let near = self.cleaning.as_mut().is_none_or(|c| c.gate.may_be_near(judged.level_dbfs, judged.probability));
             let probability = if near { judged.probability } else { judged.probability.min(NOT_NEAR) };
             frames.push(Framed { probability, level_dbfs: judged.level_dbfs });
         }
-        self.waiting.drain(..whole);
+        self.waiting.voice.drain(..whole);
+        self.waiting.words.drain(..whole);
         frames
     }
 

@@ -22,6 +22,8 @@ pub struct Parts {
     pub language: String,
     /// A second opinion on whether a turn is complete; without one plain silence decides.
     pub judge: Option<Arc<dyn TurnJudge>>,
+    /// The recogniser has every core: the judge is asked after the words, because two who compute on one core are both late.
+    pub judge_waits: bool,
     /// The voice.
     pub voice: Arc<dyn Voice>,
     /// The agent.

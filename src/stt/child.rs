@@ -37,6 +37,14 @@ impl Ears {
         if args.plain { Plain::load(model, args.threads).map(Self::Library) } else { Whisper::load(model, args.threads, phrases).map(|w| Self::Product(Box::new(w))) }
     }
 
+    /// The first encoding of a process takes twice as long as the next: its memory is touched for the first time. Better now than
+    /// while somebody waits.
+    fn warm_up(&mut self) {
+        if let Self::Product(whisper) = self && let Err(why) = whisper.warm_up() {
+            eprintln!("recogniser: the first encoding failed: {why}");
+        }
+    }
+
     fn hear(&mut self, samples: &[i16], score: bool, language: &str) -> Result<(Heard, Timings), EngineError> {
         match self {
             Self::Product(whisper) => whisper.hear(samples, score, language),
@@ -73,6 +81,7 @@ fn serve(
         Err(why) => return write_reply(output, &Reply::Failed(why)),
     };
     write_reply(output, &Reply::Ready)?;
+    ears.warm_up();
     while let Some(frame) = read_frame(input)? {
         if let Request::Job { id, score, language, samples } = Request::decode(&frame)? {
             let reply = match ears.hear(&samples, score, &language) {

@@ -35,7 +35,7 @@ pub use wire::{SentPhrase, Timings};
 /// Samples a second of everything that comes in here.
 pub const SAMPLE_RATE_HZ: usize = 16_000;
 /// Raised when the same sound, model and phrases would score differently: what is kept of measurements is heard anew.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 /// The longest sound that is listened to in one go: 30 s, the window of Whisper's encoder.
 pub const MAX_SAMPLES: usize = 30 * SAMPLE_RATE_HZ;
 

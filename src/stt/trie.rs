@@ -95,13 +95,23 @@ impl Trie {
         new
     }
 
+    /// Whether these tokens are one of the spellings, with or without a closing mark.
+    pub fn holds(&self, tokens: &[i32], marks: Marks) -> bool {
+        let words = match tokens {
+            [words @ .., last] if [marks.stop, marks.bang, marks.question].contains(last) => words,
+            all => all,
+        };
+        let end = words.iter().try_fold(0, |at, token| self.nodes[at].next.get(token).copied());
+        end.is_some_and(|at| !self.nodes[at].ends.is_empty())
+    }
+
     /// Walks the tree. The decoder stands behind `past` tokens with their logits fresh; `free` is the log-probability of the
-    /// free transcript. Gives the phrases that were reached, the best first.
+    /// free transcript, `widest` what no margin is wider than. Gives the phrases that were reached, the best first.
     ///
     /// # Errors
     /// The decoder's.
-    pub fn score<D: Decoder>(&self, decoder: &mut D, past: usize, free: f32, marks: Marks) -> Result<Vec<PhraseScore>, D::Error> {
-        let mut walk = Walk { trie: self, decoder, free, marks, sums: vec![f32::NEG_INFINITY; self.rows.len()] };
+    pub fn score<D: Decoder>(&self, decoder: &mut D, past: usize, free: f32, widest: f32, marks: Marks) -> Result<Vec<PhraseScore>, D::Error> {
+        let mut walk = Walk { trie: self, decoder, free, widest, marks, sums: vec![f32::NEG_INFINITY; self.rows.len()] };
         walk.visit(0, past, 0.0)?;
         let sums = walk.sums.into_iter().zip(&self.rows).filter(|(ll, _)| ll.is_finite());
         let mut scores: Vec<_> = sums.map(|(ll, row)| PhraseScore { id: row.id, ll }).collect();
@@ -114,6 +124,7 @@ struct Walk<'a, D> {
     trie: &'a Trie,
     decoder: &'a mut D,
     free: f32,
+    widest: f32,
     marks: Marks,
     sums: Vec<f32>,
 }
@@ -141,7 +152,7 @@ impl<D: Decoder> Walk<'_, D> {
     }
 
     fn threshold(&self, margin: f32) -> f32 {
-        (self.free - margin).max(FLOOR)
+        (self.free - margin.min(self.widest)).max(FLOOR)
     }
 
     /// Adds the ways to end here: at once, or behind a closing mark.
@@ -253,7 +264,7 @@ mod tests {
     }
 
     fn scores(trie: &Trie, free: f32) -> Vec<(PhraseId, f32)> {
-        let scores = trie.score(&mut table(), 0, free, MARKS).unwrap();
+        let scores = trie.score(&mut table(), 0, free, f32::INFINITY, MARKS).unwrap();
         scores.into_iter().map(|score| (score.id, (score.ll.exp() * 1000.0).round())).collect()
     }
 
@@ -271,12 +282,21 @@ mod tests {
     #[test]
     fn what_falls_below_the_margin_is_not_walked() {
         let mut decoder = table();
-        let narrow = trie(false, 1.0).score(&mut decoder, 0, 0.0, MARKS).unwrap();
+        let narrow = trie(false, 1.0).score(&mut decoder, 0, 0.0, f32::INFINITY, MARKS).unwrap();
         assert_eq!(narrow.iter().map(|score| score.id).collect::<Vec<_>>(), [7]);
         let few = decoder.steps;
         let mut decoder = table();
-        trie(false, 10.0).score(&mut decoder, 0, 0.0, MARKS).unwrap();
+        trie(false, 10.0).score(&mut decoder, 0, 0.0, f32::INFINITY, MARKS).unwrap();
         assert!(few < decoder.steps);
+    }
+
+    #[test]
+    fn a_written_sentence_is_known_and_narrows_every_margin() {
+        let wide = trie(false, 10.0);
+        assert!(wide.holds(&[1, 4], MARKS) && wide.holds(&[1, 2, 7], MARKS));
+        assert!(!wide.holds(&[1], MARKS) && !wide.holds(&[1, 2, 2], MARKS) && !wide.holds(&[], MARKS));
+        let found = wide.score(&mut table(), 0, 0.0, 1.0, MARKS).unwrap();
+        assert_eq!(found.iter().map(|score| score.id).collect::<Vec<_>>(), [7]);
     }
 
     #[test]
@@ -284,12 +304,12 @@ mod tests {
         let mut trie = Trie::default();
         trie.add(1, false, 0.9, &[vec![1, 2]]);
         trie.add(2, false, 5.0, &[vec![1, 3]]);
-        let found = trie.score(&mut table(), 0, 0.0, MARKS).unwrap();
+        let found = trie.score(&mut table(), 0, 0.0, f32::INFINITY, MARKS).unwrap();
         assert_eq!(found.iter().map(|score| score.id).collect::<Vec<_>>(), [1, 2]);
         let mut trie = Trie::default();
         trie.add(1, false, 0.9, &[vec![1, 2]]);
         trie.add(2, false, 1.5, &[vec![1, 3]]);
-        let found = trie.score(&mut table(), 0, 0.0, MARKS).unwrap();
+        let found = trie.score(&mut table(), 0, 0.0, f32::INFINITY, MARKS).unwrap();
         assert_eq!(found.iter().map(|score| score.id).collect::<Vec<_>>(), [1]);
     }
 

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use voxgate::engine::grammar::phrase_table;
+use voxgate::engine::grammar::{phrase_table, phrase_table_of};
+use voxgate::engine::intent::followed_below;
+use voxgate::engine::language::Language;
 use voxgate::engine::turn::EarSettings;
 use voxgate::eval::listen::{Listener, State};
 use voxgate::eval::noise;
@@ -124,4 +126,34 @@ async fn field_case_28_fifty_short_words_never_change_the_language() {
         assert!(!text.is_empty() && text.is_ascii(), "{word}: {text}");
     }
     pool.shutdown().await;
+}
+
+#[tokio::test]
+async fn field_case_29_german_answers_are_decided_on_the_sound() {
+    let table = phrase_table_of(Language::German);
+    let margins = table.iter().map(|s| followed_below(s.meaning.class())).collect();
+    let phrases = table.iter().map(|s| s.phrase.clone()).collect();
+    let config = PoolConfig { margins, ..PoolConfig::new(env!("CARGO_BIN_EXE_voxgate"), model("whisper-base"), phrases) };
+    let pool = WhisperPool::start(config).await.unwrap_or_else(|e| panic!("{e}"));
+    let listener = Listener { recogniser: &pool, table: &table, ear: EarSettings::default(), language: "de".into(), judge: None, vad: voxgate::listen::vad::VadMaker::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("w.wav").to_string_lossy().into_owned();
+    // Each sentence in a variant of the voice whose words the model writes: it is an old voice, and many of its clips are written as others.
+    let cases = [
+        ("Ja, mach das.", "de+f3", "140", State::Question, "approve"), ("Ja, mach weiter.", "de+m3", "140", State::Question, "approve"), ("Ja.", "de+f3", "140", State::Question, "neither"),
+        ("Nein.", "de+f2", "150", State::Question, "deny"), ("Ja, mach das nicht.", "de+f3", "140", State::Question, "deny"), ("Mach das nicht.", "de+f3", "140", State::Question, "deny"),
+        ("Moment.", "de+f3", "140", State::Question, "hold"), ("Ja, mach das.", "de+f3", "140", State::Idle, "none"), ("Starte den Planmodus.", "de", "150", State::Idle, "enter"),
+        // Written as a sentence near to consent, and scored like one.
+        ("Ja, warte.", "de+f2", "150", State::Question, "neither"),
+    ];
+    let mut wrong = Vec::new();
+    for (text, voice, speed, state, wanted) in cases {
+        say("espeak-ng", &["-v", voice, "-s", speed, "-w", &file, text]);
+        let (samples, rate) = voxgate::eval::corpora::decode(Path::new(&file)).unwrap();
+        let turns = listener.turns(&samples, rate, state).await.unwrap();
+        let decided: Vec<_> = turns.iter().map(|t| t.decision.name()).collect();
+        if decided != [wanted] { wrong.push(format!("{text} in {}: {decided:?}, should be {wanted}: {turns:?}", state.name())) }
+    }
+    pool.shutdown().await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -73,7 +73,7 @@ fn alone() {
     let place = Place::find(None, &[]).unwrap_or_else(|e| panic!("{e}"));
     let catalogue = place.catalogue().unwrap_or_else(|e| panic!("{e}"));
     let agent = place.agent(&catalogue).unwrap_or_else(|e| panic!("{e}"));
-    let parts = Parts { recogniser: Arc::new(Always), language: "en".into(), judge: None, vad: voxgate::listen::vad::VadMaker::default(), cleaning: voxgate::session::parts::Cleaning::default(), voice: Arc::new(Tone::new(1.0)), agent, catalogue };
+    let parts = Parts { recogniser: Arc::new(Always), language: "en".into(), judge: None, judge_waits: false, vad: voxgate::listen::vad::VadMaker::default(), cleaning: voxgate::session::parts::Cleaning::default(), voice: Arc::new(Tone::new(1.0)), agent, catalogue };
     let mut person = Impatient { round: [Speaker::FliteSlt.say("What mode are you in?"), quiet(800)].concat(), resident: [0; 2] };
     let cut = Arc::new(AtomicU64::new(0));
     let counter = cut.clone();

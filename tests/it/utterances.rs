@@ -77,7 +77,7 @@ fn no_line_outside_the_positives_loosens_in_any_moment() {
             assert!(!decision.loosens() || is_positive(kind, &template), "{kind}\t{}\t{}", case.utterance, decision.name());
         }
         // Elsewhere too: outside plan mode, another version, all at once.
-        for moment in [Moment::default(), Moment { open: Open::Tool, in_plan: true, waiting: Some(2) }, Moment { open: Open::Approve(1), in_plan: true, waiting: Some(2) }] {
+        for moment in [Moment::default(), Moment { open: Open::Tool, in_plan: true, waiting: Some(2), ..Moment::default() }, Moment { open: Open::Approve(1), in_plan: true, waiting: Some(2), ..Moment::default() }] {
             let decision = decide_text(&case.utterance, &moment);
             let listed = is_positive("consent", &template) || is_positive("confirm", &template);
             assert!(!decision.loosens() || listed, "{moment:?}\t{}\t{}", case.utterance, decision.name());

@@ -80,7 +80,7 @@ async fn measure(args: &CommandsArgs, place: &Setup) -> Result<ExitCode, Trouble
     let margins: Vec<f32> = table.iter().map(|s| followed_below(s.meaning.class()) + WIDER).collect();
     let phrases: Vec<_> = table.iter().map(|s| s.phrase.clone()).collect();
     let checked = read_checked(&model).map_err(Trouble::failed)?;
-    let parameters = format!("{} {} en {phrases:?} {margins:?}", checked.sha256, stt::REVISION);
+    let parameters = format!("{} {} en {} {phrases:?} {margins:?}", checked.sha256, stt::REVISION, place.config.listen.vad);
     let mut hearings = Hearings::open(&folder, &parameters);
     if args.kept {
         eprintln!("{} of {} trials are kept ({})", hearings.known(&trials), trials.len(), &sha256_hex(parameters.as_bytes())[..16]);
@@ -90,7 +90,7 @@ async fn measure(args: &CommandsArgs, place: &Setup) -> Result<ExitCode, Trouble
         let program = std::env::current_exe().map_err(Trouble::failed)?;
         let pool = WhisperPool::start(PoolConfig { margins, patience: PATIENCE, ..PoolConfig::new(program, model, phrases) }).await.map_err(Trouble::failed)?;
         let told = |n: usize, of: usize| if n % 100 == 0 { eprintln!("{n} of {of} heard") };
-        hearings.hear(&trials, &clips, &pool, told).await.map_err(Trouble::failed)?;
+        hearings.hear(&trials, &clips, &place.vad(), &pool, told).await.map_err(Trouble::failed)?;
         pool.shutdown().await;
     }
     let rules = args.rules.as_deref().map_or(Ok(RULES), rules_of).map_err(Trouble::wrong)?;

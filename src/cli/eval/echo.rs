@@ -12,10 +12,11 @@ use crate::engine::grammar::{Meaning, meaning_of};
 use crate::engine::session::EngineConfig;
 use crate::eval::echo::{Counted, Outcome, Rig, Trial, barge_in_times, count, heard, hold, misheard, sentences};
 use crate::eval::figures::{Figure, Row, machine, publish, upper_bound};
-use crate::eval::kept_voice::{KeptVoice, spoken};
+use crate::eval::kept_voice::{KeptVoice, at_level, spoken};
 use crate::eval::loudspeaker::Acoustics;
 use crate::eval::person::{Line, When};
 use crate::eval::room::Random;
+use crate::eval::voices::{Clips, Voice as PersonVoice, cache_dir, choose};
 use crate::session::parts::Parts;
 use crate::tts::{self, Voice, VoiceSettings};
 
@@ -177,42 +178,77 @@ const LONG: &[&str] = &[
     "A question is still open. If you want that, say yes, go ahead; otherwise say no, or wait, or cancel that, and I leave everything as it is.",
 ];
 
+/// Who says them: old voices, which are harder to hear than people, and two that are nearer to them.
+const PERSONS: &[&str] = &["flite-slt", "flite-rms", "espeak-us", "kokoro-heart", "kokoro-michael"];
+
+/// Heard, of all: lines over the first sentence of a conversation, when the canceller has learnt nothing, apart.
+#[derive(Clone, Copy, Default)]
+struct Heard {
+    first: (usize, usize),
+    later: (usize, usize),
+}
+
+impl Heard {
+    fn add(&mut self, each: &[bool]) {
+        for (n, heard) in each.iter().enumerate() {
+            let part = if n == 0 { &mut self.first } else { &mut self.later };
+            *part = (part.0 + usize::from(*heard), part.1 + 1);
+        }
+    }
+}
+
 async fn person_over_it(place: &Place, rig: &Rig, args: &EchoArgs) -> Result<(), Trouble> {
-    let persons = [("flite", "slt"), ("flite", "rms"), ("espeak", "en-us")];
-    let conditions: Vec<(String, Vec<Acoustics>)> = std::iter::once(("headset".to_string(), vec![Acoustics::headset()])).chain(LEVELS_DB.iter().map(|level| {
-        (format!("echo at {level} dB"), [(80, 200), (200, 400), (400, 300)].iter().map(|(delay_ms, rt60_ms)| Acoustics { echo_db: Some(*level), delay_ms: *delay_ms, rt60_ms: *rt60_ms, room: *delay_ms, noise_dbfs: None }).collect())
-    })).collect();
     let commands = &COMMANDS[..args.most(COMMANDS.len())];
-    let meant: Vec<Meaning> = commands.iter().filter_map(|c| meaning_of(c)).collect();
-    let mut rows = Vec::new();
-    for (label, rooms) in &conditions {
-        let (mut hits, mut of) = (0, 0);
-        for room in rooms {
-            for (kind, name) in persons {
-                let voice = program_voice(kind, name, &args.kept)?;
-                let mut lines = Vec::new();
-                for (n, command) in commands.iter().enumerate() {
-                    let sound = spoken(&*voice, command, PERSON_DBFS).await.map_err(Trouble::failed)?;
-                    lines.push(Line { when: When::IntoSpeech(700 + 370 * (n as u64 % 5)), sound });
-                }
-                let sentences = (0..commands.len() * 2).map(|n| LONG[n % LONG.len()].to_string()).collect();
-                let trial = Trial { acoustics: *room, canceller: room.echo_db.is_some(), in_plan: false, sentences, lines };
-                let outcome = held(rig, &trial).await?;
-                let each = heard(&outcome, &meant);
-                let missed: Vec<&str> = each.iter().zip(commands).filter(|(h, _)| !**h).map(|(_, c)| *c).collect();
-                eprintln!("{label} {kind} {name} {room:?}: missed {missed:?} of {}; heard {:?}", outcome.said.len(), misheard(&outcome));
-                hits += each.iter().filter(|h| **h).count();
-                of += each.len();
+    let persons = choose(&PERSONS.iter().map(|p| (*p).to_string()).collect::<Vec<_>>()).map_err(Trouble::wrong)?;
+    let clips = Clips::new(&cache_dir().map_err(Trouble::failed)?, &place.models);
+    let wanted: Vec<_> = persons.iter().flat_map(|v| commands.iter().map(|c| (*v, (*c).to_string()))).collect();
+    clips.bring(&wanted).map_err(Trouble::failed)?;
+    let conditions = std::iter::once(("headset".to_string(), vec![Acoustics::headset()])).chain(LEVELS_DB.iter().map(|level| {
+        (format!("echo at {level} dB"), [(80, 200), (200, 400), (400, 300)].iter().map(|(delay_ms, rt60_ms)| Acoustics { echo_db: Some(*level), delay_ms: *delay_ms, rt60_ms: *rt60_ms, room: *delay_ms, noise_dbfs: None }).collect())
+    }));
+    let (mut rows, mut turn) = (Vec::new(), 0);
+    for (label, rooms) in conditions {
+        let mut found = Heard::default();
+        for room in &rooms {
+            for voice in &persons {
+                // Each conversation begins with another command.
+                let mut said = commands.to_vec();
+                said.rotate_left(turn % commands.len());
+                turn += 1;
+                let (outcome, each) = said_over(rig, &clips, voice, &said, room).await?;
+                let missed: Vec<&str> = each.iter().zip(&said).filter(|(h, _)| !**h).map(|(_, c)| *c).collect();
+                eprintln!("{label} {} {room:?}: first {}, missed {missed:?} of {}; heard {:?}", voice.name, said[0], outcome.said.len(), misheard(&outcome));
+                found.add(&each);
             }
         }
+        let (hits, of) = (found.first.0 + found.later.0, found.first.1 + found.later.1);
         let row = Row::share(format!("a person's command over the voice, {label}: heard"), hits, of);
         rows.push(if label.contains("-12") { row.aim("9 of 10", hits * 10 >= of * 9) } else { row });
+        rows.push(Row::share(format!("{label}: over the first sentence of a conversation"), found.first.0, found.first.1));
     }
     args.publish(&Figure {
         name: "over-speech".into(), title: "A person over our own voice".into(), command: "voxgate eval echo".into(), machine: machine(&place.config.stt.model),
-        method: format!("{} commands in three voices of two engines, at {PERSON_DBFS} dBFS, begun 0.7 to 2.2 s into what the default voice says; heard: words of the same meaning were written before the next.", commands.len()),
-        rows, notes: vec!["These voices are harder to hear than people; the line for a headset says how they are heard without any echo.".into()],
+        method: format!("{} commands in {} voices of three engines, at {PERSON_DBFS} dBFS, begun 0.7 to 2.2 s into what the default voice says; heard: words of the same meaning were written before the next, or they were taken for a command.", commands.len(), persons.len()),
+        rows, notes: vec![
+            "Three of the five voices are old and harder to hear than people; the line for a headset says how they are heard without any echo.".into(),
+            "Each conversation begins with a canceller that has learnt nothing of the room; it takes the first seconds of what is played to learn.".into(),
+        ],
     })
+}
+
+/// The conversation in which a voice says these commands over what the gateway says.
+async fn said_over(rig: &Rig, clips: &Clips, voice: &PersonVoice, said: &[&str], room: &Acoustics) -> Result<(Outcome, Vec<bool>), Trouble> {
+    let meant: Vec<Meaning> = said.iter().filter_map(|c| meaning_of(c)).collect();
+    let mut lines = Vec::new();
+    for (n, command) in said.iter().enumerate() {
+        let sound = at_level(&clips.say(voice, command).map_err(Trouble::failed)?, PERSON_DBFS);
+        lines.push(Line { when: When::IntoSpeech(700 + 370 * (n as u64 % 5)), sound });
+    }
+    let sentences = (0..said.len() * 2).map(|n| LONG[n % LONG.len()].to_string()).collect();
+    let trial = Trial { acoustics: *room, canceller: room.echo_db.is_some(), in_plan: false, sentences, lines };
+    let outcome = held(rig, &trial).await?;
+    let each = heard(&outcome, &meant);
+    Ok((outcome, each))
 }
 
 async fn barge_in(place: &Place, rig: &Rig, args: &EchoArgs) -> Result<(), Trouble> {

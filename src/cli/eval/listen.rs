@@ -12,7 +12,6 @@ use super::listen_figures;
 use super::measured::Measured;
 use crate::audio::wav_file::MicFile;
 use crate::cli::setup::{Place, Trouble, logged};
-use crate::engine::grammar::phrase_table;
 use crate::eval::listen::{Listener, State, Turn, wavs_under};
 
 /// What is listened to.
@@ -64,7 +63,7 @@ async fn folder(place: &Place, dir: &Path, args: &ListenArgs) -> Result<ExitCode
     if files.is_empty() {
         return Err(Trouble::wrong(format!("{}: there is no WAV file in it", dir.display())));
     }
-    let (recogniser, table) = (place.recogniser().await?, phrase_table());
+    let (recogniser, table) = (place.recogniser().await?, place.phrase_table());
     let listener = Listener { recogniser: recogniser.as_ref(), table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let mut failed = false;
     for (name, path) in files {

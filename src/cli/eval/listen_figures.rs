@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::measured::Measured;
 use crate::cli::setup::{Place, Trouble};
-use crate::engine::grammar::phrase_table;
 use crate::eval::corpora::{self, Kind, SETS};
 use crate::eval::figures::{Figure, Row, machine, publish};
 use crate::eval::listen::{Listener, State};
@@ -27,7 +26,7 @@ const SAY_EVERY_S: u64 = 60;
 pub(super) async fn corpora(place: &Place, measured: &Measured) -> Result<(), Trouble> {
     let folder = place.eval_dir("corpora")?;
     corpora::fetch(&folder, &mut |line| eprintln!("{line}")).map_err(Trouble::failed)?;
-    let (clips, recall, table) = (corpora::clips(&folder), place.remembering(false).await?, phrase_table());
+    let (clips, recall, table) = (corpora::clips(&folder), place.remembering(false).await?, place.phrase_table());
     let listener = Listener { recogniser: &recall, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let mut tallies: BTreeMap<Kind, Tally> = BTreeMap::new();
     let (mut unread, mut said, time_is_up) = (Vec::new(), Stopwatch::start(), measured.limit());
@@ -127,7 +126,7 @@ fn quotes(tally: &Tally) -> Vec<String> {
 /// # Errors
 /// [`Trouble`] when the recogniser does not start.
 pub(super) async fn noise(place: &Place, measured: &Measured) -> Result<(), Trouble> {
-    let (recall, table) = (place.remembering(false).await?, phrase_table());
+    let (recall, table) = (place.remembering(false).await?, place.phrase_table());
     let listener = Listener { recogniser: &recall, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let each_s = 3_600 / (noise::KINDS.len() * noise::LEVELS.len()) as u32 + 1;
     let (mut all, mut rows) = (Tally::default(), Vec::new());

@@ -70,7 +70,7 @@ async fn measure(args: &TurnsArgs, place: &Place) -> Result<ExitCode, Trouble> {
     let parts = place.parts().await?;
     let cache = place.models.parent().unwrap_or(&place.models).join("eval/turns");
     let latency = Latency { recognise_ms: args.recognise_ms, judge_ms: args.judge_ms };
-    let mut hearing = Hearing::new(parts.recogniser, parts.judge, &place.config.stt.model, &cache, latency).map_err(Trouble::failed)?;
+    let mut hearing = Hearing::new(parts.recogniser, parts.judge, parts.vad, &place.config.stt.model, &cache, latency).map_err(Trouble::failed)?;
     let with_judge = hearing.judge.is_some();
     let ways = [300, 600].into_iter().flat_map(|ms| [("silence alone", ms, Way::silence(ms)), ("silence and grammar", ms, Way::product(ms, false)), ("silence, grammar and judge", ms, Way::product(ms, true))]);
     let mut rows = Vec::new();

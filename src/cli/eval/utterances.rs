@@ -56,7 +56,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
 
 /// The moment that a kind of the table stands for.
 pub fn moment_of(kind: &str) -> Option<Moment> {
-    let plan = Moment { open: Open::Nothing, in_plan: true, waiting: None };
+    let plan = Moment { in_plan: true, ..Moment::default() };
     Some(match kind {
         "intent" => plan,
         "consent" => Moment { open: Open::Tool, in_plan: false, ..plan },

@@ -7,7 +7,6 @@ use super::listen_figures::print;
 use super::measured::Measured;
 use crate::cli::setup::{Place, Trouble, logged};
 use crate::engine::apart::apart;
-use crate::engine::grammar::phrase_table;
 use crate::eval::corpora::{decode, fetch};
 use crate::eval::figures::{Figure, Row, machine, publish};
 use crate::eval::listen::{Listener, State};
@@ -39,7 +38,7 @@ async fn measure(place: &Place, args: &Measured) -> Result<(), Trouble> {
     let folder = place.eval_dir("corpora")?;
     fetch(&folder, &mut |line| eprintln!("{line}")).map_err(Trouble::failed)?;
     let clips = known(&folder).map_err(Trouble::failed)?;
-    let (product, library, table) = (place.remembering(false).await?, place.remembering(true).await?, phrase_table());
+    let (product, library, table) = (place.remembering(false).await?, place.remembering(true).await?, place.phrase_table());
     let listener = Listener { recogniser: &product, table: &table, ear: place.ear_settings(), language: place.config.stt.language.clone(), judge: place.judge(), vad: place.vad() };
     let mut sums: BTreeMap<&str, [Errors; 2]> = BTreeMap::new();
     let mut seconds = 0.0;

@@ -27,21 +27,23 @@ pub(super) struct Settled {
     at: Ms,
 }
 
-fn question_text(what: &str, screen_only: bool) -> String {
-    if screen_only {
-        format!("{what} This cannot be undone, so it needs an answer on the screen.")
-    } else {
-        format!("{what} Say yes, go ahead, if you want that, or say no.")
-    }
-}
-
 impl Engine {
-    pub(super) fn ask_about(&mut self, wanted: Wanted, spec: &ToolSpec, screen_only: bool) {
+    fn question_text(&self, what: &str, irreversible: bool) -> String {
+        match self.language().answers() {
+            _ if irreversible => format!("{what} This cannot be undone, so it needs an answer on the screen."),
+            Some((yes, no)) => format!("{what} Say {yes}, if you want that, or say {no}."),
+            None => format!("{what} I understand no spoken answer in this language. It can only be answered in the chat or on the screen."),
+        }
+    }
+
+    pub(super) fn ask_about(&mut self, wanted: Wanted, spec: &ToolSpec, irreversible: bool) {
         if let Some(at) = self.lane.parked.iter().position(|p| p.wanted.call.hash() == wanted.call.hash()) {
             return self.ask_again_about(at, wanted);
         }
         let what = spec.ask.as_ref().map_or_else(|| format!("Run {}?", spec.display), |ask| fill_slots(ask, &wanted.call.arguments));
-        let text = question_text(&what, screen_only);
+        let text = self.question_text(&what, irreversible);
+        // Where no answer is understood by voice, none is waited for: it is said once where to answer, and speech goes on meaning itself.
+        let screen_only = irreversible || self.language().answers().is_none();
         let request = QuestionId(format!("req_{:06}", self.fresh()));
         let effect = facts_of(spec, &wanted.call.arguments).effect;
         self.event(EventKind::ApprovalRequested(PendingApproval {
@@ -69,8 +71,9 @@ impl Engine {
             "success": false, "status": "pending_approval", "error_code": "pending_approval", "error": note, "request_id": request.0, "tool_name": again.call.tool, "args": again.call.arguments,
         });
         self.answer(again, outcome);
+        let text = self.question_text(&reason, screen_only && self.language().answers().is_some());
         let question = Question {
-            id: request, kind: QuestionKind::Tool, text: question_text(&reason, screen_only), version: None, call: Some(wanted.call.id.clone()), screen_only,
+            id: request, kind: QuestionKind::Tool, text, version: None, call: Some(wanted.call.id.clone()), screen_only,
             state: QuestionState::Asked, outcome: String::new(), by: None,
         };
         self.lane.asked = Some(wanted);

@@ -3,10 +3,11 @@
 use super::super::authority::{By, Decide, OperatorDoor, Surface, UserAction};
 use super::super::conversation::GatewayNote;
 use super::super::event::{EventKind, Question, QuestionKind, QuestionState, Role};
-use super::super::grammar::{Meaning, meaning_of, number_word, words_of};
+use super::super::grammar::{Meaning, meaning_in, number_word, words_of};
 use super::super::id::{ItemId, QuestionId, UtteranceId};
 use super::super::input::{CutWhy, Ticket};
-use super::super::intent::Decision;
+use super::super::intent::{Decision, Open};
+use super::super::language::Language;
 use super::super::mode::AskPolicy;
 use super::super::plan::{PlanStatus, PlanVersion};
 use super::Engine;
@@ -47,7 +48,8 @@ impl Engine {
             Decision::ConfirmQuestion(version) => self.ask_approve(version),
             Decision::RefusedVersion(version) => self.say_wrong_version(version),
             Decision::WhichVersion => self.say_which_version(),
-            Decision::ScreenOnly => self.say_plain("That needs the screen; by voice I only switch to plan mode and back to asking."),
+            Decision::ScreenOnly if self.language() == Language::English => self.say_plain("That needs the screen; by voice I only switch to plan mode and back to asking."),
+            Decision::ScreenOnly => self.say_plain("That needs the chat or the screen; in this language I only turn plan mode on by voice."),
             Decision::Approve => self.answer_open(true, utterance, &by),
             Decision::Deny => self.answer_open(false, utterance, &by),
             Decision::Hold => self.hold_question(),
@@ -98,17 +100,17 @@ impl Engine {
     }
 
     fn say_hint(&mut self, bare: bool) {
-        let Some(question) = self.question().cloned() else { return };
+        let (Some(question), Some((yes, no))) = (self.question().cloned(), self.language().answers()) else { return };
         let phrase = match question.kind {
             QuestionKind::Approve => format!("say confirm plan {}, with its number", number_word(question.version.unwrap_or(1))),
-            _ => "say yes, go ahead, in those words".to_string(),
+            _ => format!("say {yes}, in those words"),
         };
         if !matches!(question.state, QuestionState::Heard) {
             self.reask();
             return;
         }
         self.asked.heard_at = Some(self.now);
-        let text = if bare { format!("To be sure I heard you right, {phrase}, or say no.") } else { format!("A question is still open. If you want that, {phrase}; otherwise say no.") };
+        let text = if bare { format!("To be sure I heard you right, {phrase}, or say {no}.") } else { format!("A question is still open. If you want that, {phrase}; otherwise say {no}.") };
         self.say_plain(text);
     }
 
@@ -187,7 +189,10 @@ impl Engine {
             text.push_str(&format!(" Step {}: {}.", number_word(i as u32 + 1), trimmed(&s.title)));
         }
         if plan.status == PlanStatus::Waiting {
-            text.push_str(&format!(" You can say approve plan {n}, or tell me what to change."));
+            text.push_str(&match self.language() {
+                Language::English => format!(" You can say approve plan {n}, or tell me what to change."),
+                _ => " It is decided in the chat or on the screen; or tell me what to change.".to_string(),
+            });
         }
         self.say_plain(text);
     }
@@ -211,6 +216,14 @@ impl Engine {
     }
 
     fn help_sentence(&self) -> String {
+        match self.language() {
+            Language::English => {}
+            Language::German => {
+                let open = if self.moment().open == Open::Nothing { "" } else { " A question is open: answer ja, mach das, or nein, as you like." };
+                return format!("You can say planmodus an, in welchem modus bist du, or lies mir den plan vor. Stopp ends what I am saying.{open} Plans are approved in the chat or on the screen. For anything else, just ask.");
+            }
+            Language::Other => return "In this language I know no commands by voice. Modes, plans and questions are for the chat or the screen. For anything else, just ask.".into(),
+        }
         let mode = if self.snap.in_plan() { "read me the plan, what mode are you in, or exit plan mode, which I ask about once more" } else { "enter plan mode, or what mode are you in" };
         let open = match self.question().map(|q| q.kind) {
             Some(QuestionKind::Approve) => " A question is open: answer with confirm plan and its number, or with no.",
@@ -286,13 +299,13 @@ impl Engine {
         }
         let item = self.item();
         let by = door.decide(Decide::StopSpeech, text).by().clone();
-        if let (Some(yes), [only]) = (typed_answer(text), self.snap.approvals.as_slice()) {
+        if let (Some(yes), [only]) = (typed_answer(self.language(), text), self.snap.approvals.as_slice()) {
             let request = only.request.clone();
             self.typed_line(text, item, false);
             let done = self.resolve_request(&request, if yes { "approved" } else { "denied" }, &by);
             return self.reply(Some(ticket), done, if done { "ok" } else { "no_such_request" }, "Answered.");
         }
-        let command = match meaning_of(text) {
+        let command = match meaning_in(self.language(), text) {
             Some(Meaning::Enter) => Some(Decide::Enter { reason: String::new() }),
             Some(Meaning::Stop) => Some(Decide::StopSpeech),
             _ => None,
@@ -311,13 +324,16 @@ impl Engine {
 }
 
 /// A short typed yes or no, for the one request that waits.
-fn typed_answer(text: &str) -> Option<bool> {
+fn typed_answer(language: Language, text: &str) -> Option<bool> {
     if text.len() > 40 || text.contains('\n') {
         return None;
     }
     let line = words_of(text).join(" ");
     const YES: &[&str] = &["yes", "y", "yep", "yeah", "yup", "go", "go ahead", "yes go ahead", "yes do it", "do it", "ok", "okay", "approved", "approve", "sure", "lgtm", "continue", "allow"];
     const NO: &[&str] = &["no", "n", "nope", "nah", "deny", "denied", "cancel", "stop", "dont", "no thanks", "reject"];
+    const JA: &[&str] = &["ja", "j", "ja bitte", "ja gerne", "mach das", "ja mach das", "ja mach es", "ja mach weiter", "ja bitte mach das", "einverstanden", "in ordnung"];
+    const NEIN: &[&str] = &["nein", "nee", "nö", "nein danke", "nicht", "bitte nicht", "lass das", "mach das nicht", "abbrechen", "stopp", "halt", "ablehnen", "abgelehnt"];
+    if language == Language::German && (JA.contains(&line.as_str()) || NEIN.contains(&line.as_str())) { return Some(JA.contains(&line.as_str())) }
     if YES.contains(&line.as_str()) { Some(true) } else if NO.contains(&line.as_str()) { Some(false) } else { None }
 }
 

@@ -6,9 +6,10 @@
 //! person's "stop" over a prompt that holds the word elsewhere is a person's.
 
 use super::super::apart::apart;
-use super::super::grammar::{Class, meaning_of, words_of};
+use super::super::grammar::{Class, meaning_in, words_of};
 use super::super::id::Ms;
 use super::super::intent::Decision;
+use super::super::language::Language;
 
 /// A word that sounded, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +39,8 @@ const TIGHTENING: Measure = Measure { late_ms: 800, early_ms: 300, likeness: 0.9
 const ORDINARY: Measure = Measure { late_ms: 1_300, early_ms: 400, likeness: 0.6 };
 
 /// The measure for what an utterance would decide. "No" and "wait" decide nothing where nothing is asked, and are a person's all the same.
-pub(super) fn measure_for(decision: &Decision, words: &[String]) -> Measure {
-    let stops = || meaning_of(&words.join(" ")).is_some_and(|m| m.class() == Class::Denial);
+pub(super) fn measure_for(decision: &Decision, words: &[String], language: Language) -> Measure {
+    let stops = || meaning_in(language, &words.join(" ")).is_some_and(|m| m.class() == Class::Denial);
     if decision.loosens() { LOOSENING } else if tightens(decision) || stops() { TIGHTENING } else { ORDINARY }
 }
 

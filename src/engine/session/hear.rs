@@ -24,6 +24,8 @@ struct Committed {
     item: ItemId,
     to_ms: u64,
     began_at: Ms,
+    /// Where the ear heard somebody begin in it.
+    spoken_at: Option<Ms>,
     /// The ear carried out a part of it already.
     acted: bool,
 }
@@ -37,6 +39,8 @@ pub(super) struct Ears {
     pub(super) last: Option<LastTurn>,
     committed: Option<Committed>,
     commit_from_ms: u64,
+    /// Where somebody began to speak since the last commit.
+    spoken_at: Option<Ms>,
     /// End of the last utterance that the ear carried out although the client takes its turns by hand.
     acted_ms: u64,
     item: Option<ItemId>,
@@ -51,7 +55,7 @@ pub(super) struct Ears {
 impl Ears {
     pub(super) fn new(settings: EarSettings, first: u64) -> Self {
         Self {
-            listener: Listener::new(settings, first), floor: Floor::default(), last: None, committed: None, commit_from_ms: 0, acted_ms: 0, item: None, told: false,
+            listener: Listener::new(settings, first), floor: Floor::default(), last: None, committed: None, commit_from_ms: 0, spoken_at: None, acted_ms: 0, item: None, told: false,
             create_response: true, interrupt: true, want_response: false, failures: 0, broken: false,
         }
     }
@@ -109,7 +113,12 @@ impl Engine {
 
     fn on_ear(&mut self, event: EarEvent) {
         match event {
-            EarEvent::Onset { .. } => { self.ears.item = None; self.ears.told = false }
+            EarEvent::Onset { .. } => {
+                self.ears.item = None;
+                self.ears.told = false;
+                let began = self.ears.listener.ear().current().map(|u| u.began_at);
+                self.ears.spoken_at = self.ears.spoken_at.or(began);
+            }
             EarEvent::Over(utterance) => self.take_breath(utterance),
             EarEvent::Sustained(utterance) => if !self.ears.floor.was_over(utterance) { self.tell_speech(utterance) },
             EarEvent::Insistent(utterance) => self.insists(utterance),
@@ -122,7 +131,10 @@ impl Engine {
                 self.act(Action::Forget { utterance, to_ms });
                 self.goes_on(utterance);
             }
-            EarEvent::Click(_) => self.leave_floor(),
+            EarEvent::Click(_) => {
+                self.ears.spoken_at = None;
+                self.leave_floor();
+            }
         }
     }
 
@@ -216,7 +228,7 @@ impl Engine {
             },
             None => Open::Nothing,
         };
-        Moment { open, in_plan: self.snap.in_plan(), waiting: self.snap.waiting().map(|p| p.version) }
+        Moment { open, in_plan: self.snap.in_plan(), waiting: self.snap.waiting().map(|p| p.version), language: self.language() }
     }
 
     fn close_utterance(&mut self, closed: Closed) {
@@ -230,6 +242,11 @@ impl Engine {
             self.tell_stopped(&utterance, &item, &heard.text);
         }
         self.ears.item = None;
+        if automatic {
+            // Taken by the ear: a commit by hand that comes later has only what is said from here on.
+            self.ears.commit_from_ms = utterance.last_ms;
+            self.ears.spoken_at = None;
+        }
         if went_on {
             // It was said while listening. Playback has gone on; nothing else comes of it.
             self.count(Count::Intent { decision: decision.name(), reason: if said == Words::None { "false_interruption" } else { "backchannel" } });
@@ -311,12 +328,14 @@ impl Engine {
         let utterance = UtteranceId(self.fresh());
         self.act(Action::Leg(LegNote::Committed(item.clone())));
         let began_at = self.now.saturating_sub(to_ms - from_ms);
-        self.ears.committed = Some(Committed { utterance, item, to_ms, began_at, acted: self.ears.acted_ms > from_ms });
+        let spoken_at = self.ears.spoken_at.take();
+        self.ears.committed = Some(Committed { utterance, item, to_ms, began_at, spoken_at, acted: self.ears.acted_ms > from_ms });
         self.act(Action::Recognise { utterance, from_ms, to_ms });
     }
 
     pub(super) fn on_clear(&mut self) {
         self.ears.commit_from_ms = self.ears.listener.ear().now_ms();
+        self.ears.spoken_at = None;
         self.drop_open();
     }
 
@@ -330,7 +349,7 @@ impl Engine {
     }
 
     fn on_committed(&mut self, committed: Committed, heard: &Heard) {
-        let Committed { utterance, item, began_at, acted, .. } = committed;
+        let Committed { utterance, item, began_at, spoken_at, acted, .. } = committed;
         let text = (!heard.text.is_empty()).then(|| heard.text.clone());
         self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
         let decision = decide(heard, &self.table, &self.moment());
@@ -339,6 +358,13 @@ impl Engine {
             if want { self.on_create_response() }
             return;
         }
+        // Between two commits the microphone may have been open all the time, and our own voice in it.
+        let Some(decision) = self.without_echo(&words_of(&heard.text), decision.clone(), spoken_at.unwrap_or(began_at), self.now) else {
+            self.count(Count::Intent { decision: decision.name(), reason: "echo" });
+            self.transcript(utterance, &heard.text, item, false);
+            if want { self.say_plain("I only heard myself. Please say that once more.") }
+            return;
+        };
         let last = self.mouth.silent_since().unwrap_or(0);
         let overlapped = self.mouth.is_audible() || (last > 0 && began_at < last + QUIET_BEFORE_MS && self.now < last + QUIET_AFTER_MS + FRAME_MS);
         if decision.loosens() && overlapped {

@@ -5,6 +5,7 @@ use super::super::event::{EventKind, Role};
 use super::super::id::{ItemId, Ms};
 use super::super::conversation::Item;
 use super::super::input::{Count, CutWhy, TurnEnd};
+use super::super::language::Language;
 use super::super::turn::{Utterance, endpoint::is_unfinished};
 use super::Engine;
 
@@ -34,7 +35,7 @@ impl Engine {
         self.abandon_turn(TurnEnd::Interrupted);
         self.end_agent_speech();
         self.cut_speech(CutWhy::Cancelled);
-        let joined = joined(&first.text, text);
+        let joined = joined(self.language(), &first.text, text);
         let line = |text: &str, item: &ItemId| EventKind::Transcript { role: Role::User, text: text.to_string(), item: item.clone(), utterance: Some(utterance.id), for_agent: true, surface: Surface::Voice };
         // Where calls were made in between, the whole comes after them: an agent answers what stands last.
         let last = matches!(self.snap.items.last(), Some(Item::User { id, .. }) if id == &first.item);
@@ -46,10 +47,10 @@ impl Engine {
 }
 
 /// Two halves as one text. A recogniser ends every piece with a full stop and begins it with a capital, also in mid-sentence.
-fn joined(first: &str, second: &str) -> String {
+fn joined(language: Language, first: &str, second: &str) -> String {
     let (first, second) = (first.trim(), second.trim());
     let bare = first.trim_end_matches(['.', '…', '-', '–', '—']);
-    if !is_unfinished(first) && !is_unfinished(bare) {
+    if !is_unfinished(language, first) && !is_unfinished(language, bare) {
         return format!("{first} {second}");
     }
     let mut letters = second.chars();
@@ -60,7 +61,9 @@ fn joined(first: &str, second: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use super::Language;
+
+    fn joined(first: &str, second: &str) -> String { super::joined(Language::English, first, second) }
 
     #[test]
     fn halves_are_joined_as_they_were_meant() {

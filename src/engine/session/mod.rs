@@ -37,10 +37,11 @@ use super::authority::By;
 pub use super::event::REQUEST_LIFE_MS;
 use super::event::{Event, EventKind, ModeEvent, Question, VoiceState};
 use super::gate::{Gate, Policy};
-use super::grammar::{Scored, phrase_table};
+use super::grammar::{Scored, shared_table};
 use super::guard::Guard;
 use super::id::{ItemId, Ms, UtteranceId};
 use super::input::{Action, Count, Input, LegFacts, Output, Reply, Ticket};
+use super::language::Language;
 use super::mode::{AskPolicy, Autonomy, Posture, Stamp, Telling};
 use super::rules::Rules;
 use super::snapshot::Snapshot;
@@ -65,7 +66,7 @@ pub const TAKE_BACK_MS: u64 = 1_500;
 /// What an engine is made with.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Turn taking.
+    /// Turn taking, and the language that is spoken.
     pub ear: EarSettings,
     /// Global level at the start.
     pub autonomy: Autonomy,
@@ -177,7 +178,7 @@ impl Engine {
         let serial = snap.seq;
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
-            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: phrase_table().into(), snap,
+            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: shared_table(config.ear.language), snap,
             out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
         }
     }
@@ -310,6 +311,9 @@ impl Engine {
         let ask = self.snap.ask.for_a_call_made_under(made);
         Policy { autonomy: self.autonomy, ask, rules: &self.config.rules, guard: &self.config.guard }
     }
+
+    /// The language that is spoken.
+    fn language(&self) -> Language { self.config.ear.language }
 
     fn question(&self) -> Option<&Question> { self.snap.question.as_ref() }
 

@@ -1,7 +1,38 @@
 //! A small model of posture, calls, questions, plans, failed writes and restarts, written from what is promised. Every state within its
 //! bounds is visited, each promise looked at on each step; `lockstep` holds the engine itself against it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+
+/// One condition of the model turned round: the promises, and the engine beside it, must notice each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    BeginsInPlan,
+    BeginsStale,
+    ForgetsWhereItWasMade,
+    AsksNobody,
+    LoosensUnwritten,
+    RestartLoosens,
+    RestartKeepsBypass,
+    RunsBeforeAnybodyIsTold,
+    HidesWhatStillRuns,
+    EntersLater,
+    TwoWait,
+    YesOutlivesARestart,
+}
+
+/// All of them.
+pub(super) const FAULTS: [Fault; 12] = [
+    Fault::BeginsInPlan, Fault::BeginsStale, Fault::ForgetsWhereItWasMade, Fault::AsksNobody, Fault::LoosensUnwritten, Fault::RestartLoosens, Fault::RestartKeepsBypass,
+    Fault::RunsBeforeAnybodyIsTold, Fault::HidesWhatStillRuns, Fault::EntersLater, Fault::TwoWait, Fault::YesOutlivesARestart,
+];
+
+thread_local! { static FAULT: Cell<Option<Fault>> = const { Cell::new(None) } }
+
+/// This test's thread has this fault from now on.
+pub(super) fn have(fault: Option<Fault>) { FAULT.set(fault) }
+
+fn has(fault: Fault) -> bool { FAULT.get() == Some(fault) }
 
 /// Calls of one history at most.
 pub(super) const CALLS: usize = 6;
@@ -196,8 +227,9 @@ impl Model {
     /// Tightening holds at once, for everything that has not begun.
     fn enter(&mut self) {
         if self.plan { return }
+        if has(Fault::EntersLater) { return }
         (self.plan, self.epoch) = (true, self.epoch.wrapping_add(1));
-        self.draining = self.running_changes();
+        self.draining = if has(Fault::HidesWhatStillRuns) { 0 } else { self.running_changes() };
         if let Some(asked) = self.at(Place::Asked) {
             self.put(asked, Place::Queued);
             self.lane.push_front(asked);
@@ -212,7 +244,7 @@ impl Model {
     fn leave(&mut self, logged: bool) {
         if !self.plan { return }
         let aside = self.waiting();
-        if !logged { return self.not_logged() }
+        if !logged && !has(Fault::LoosensUnwritten) { return self.not_logged() }
         if let Some(n) = aside { self.versions[n] = Some(Status::SetAside) }
         self.loosen();
     }
@@ -272,13 +304,13 @@ impl Model {
     fn begin(&mut self) {
         let Some(i) = self.at(Place::Permitted) else { return };
         let Some(call) = self.calls[i as usize] else { return };
-        if call.kind.changes() && (self.plan || call.epoch != self.epoch) { self.end(i) } else { self.put(i, Place::Running) }
+        if call.kind.changes() && (self.plan && !has(Fault::BeginsInPlan) || call.epoch != self.epoch && !has(Fault::BeginsStale) && !(self.plan && has(Fault::BeginsInPlan))) { self.end(i) } else { self.put(i, Place::Running) }
     }
 
     fn finish(&mut self) {
         let Some(i) = self.at(Place::Running) else { return };
         if self.calls[i as usize].is_some_and(|c| c.kind == Kind::Present) {
-            self.versions.iter_mut().for_each(|v| if matches!(v, Some(Status::Waiting | Status::SetAside)) { *v = Some(Status::Superseded) });
+            if !has(Fault::TwoWait) { self.versions.iter_mut().for_each(|v| if matches!(v, Some(Status::Waiting | Status::SetAside)) { *v = Some(Status::Superseded) }) }
             if let Some(n) = self.versions.iter().position(Option::is_none) { self.versions[n] = Some(Status::Waiting) }
             if let Some(t) = &mut self.turn { t.presented = true }
         }
@@ -295,10 +327,11 @@ impl Model {
     /// Plan mode comes back and is told before anything runs; nothing looser does, and nothing is tried again.
     fn restart(&mut self) {
         self.left.restarts -= 1;
-        self.bypass = false;
+        self.bypass &= has(Fault::RestartKeepsBypass);
+        self.plan &= !has(Fault::RestartLoosens);
         self.untold = self.plan;
         (self.turn, self.waiting_turns, self.lane, self.parked, self.draining) = (None, 0, Line::default(), Line::default(), 0);
-        self.calls.iter_mut().flatten().for_each(|c| c.place = Place::Ended);
+        self.calls.iter_mut().flatten().for_each(|c| if !(has(Fault::YesOutlivesARestart) && c.yes) { c.place = Place::Ended });
     }
 
     fn put(&mut self, i: u8, place: Place) { if let Some(call) = &mut self.calls[i as usize] { call.place = place } }
@@ -318,7 +351,7 @@ impl Model {
     fn settle(&mut self) {
         loop {
             let before = *self;
-            while self.at(Place::Asked).is_none() && self.at(Place::Permitted).is_none() && self.at(Place::Running).is_none() && !self.untold {
+            while self.at(Place::Asked).is_none() && self.at(Place::Permitted).is_none() && self.at(Place::Running).is_none() && (!self.untold || has(Fault::RunsBeforeAnybodyIsTold)) {
                 let Some(i) = self.lane.pop() else { break };
                 self.judge(i);
             }
@@ -331,9 +364,9 @@ impl Model {
 
     fn judge(&mut self, i: u8) {
         let Some(call) = self.calls[i as usize] else { return };
-        if call.kind.changes() && (self.turn.is_some_and(|t| t.presented) || self.plan || call.plan) { return self.end(i) }
+        if call.kind.changes() && (self.turn.is_some_and(|t| t.presented) || self.plan || call.plan && !has(Fault::ForgetsWhereItWasMade)) { return self.end(i) }
         let asks = match call.kind { Kind::Read | Kind::Present => false, Kind::Write => call.asking || !self.bypass, Kind::Shred => true };
-        self.put(i, if asks && !call.yes { Place::Asked } else { Place::Permitted });
+        self.put(i, if asks && !call.yes && !has(Fault::AsksNobody) { Place::Asked } else { Place::Permitted });
         if let Some(call) = &mut self.calls[i as usize] { call.epoch = self.epoch }
     }
 
@@ -381,27 +414,28 @@ impl Model {
     }
 }
 
-/// Visits every state from `start` on; answers how many there are, how many steps, and how many whole histories.
-fn explore(start: Model) -> (usize, u64, u128) {
+/// Visits every state from `start` on; answers how many there are, how many steps, and how many whole histories. What breaks a promise
+/// is answered with the way there.
+fn explore(start: Model) -> Result<(usize, u64, u128), String> {
     /// Histories from here; the way so far is the recursion.
-    fn walk(from: Model, seen: &mut HashMap<Model, u128>, steps: &mut u64, way: &mut Vec<Op>) -> u128 {
-        if let Some(known) = seen.get(&from) { return *known }
+    fn walk(from: Model, seen: &mut HashMap<Model, u128>, steps: &mut u64, way: &mut Vec<Op>) -> Result<u128, String> {
+        if let Some(known) = seen.get(&from) { return Ok(*known) }
         let mut histories = 0;
         for op in from.ops() {
             let after = from.after(op);
             *steps += 1;
             way.push(op);
-            if let Some(broken) = from.broken_by(op, &after) { panic!("{broken}\nway: {way:?}") }
-            if after != from { histories += walk(after, seen, steps, way) }
+            if let Some(broken) = from.broken_by(op, &after) { return Err(format!("{broken}\nway: {way:?}")) }
+            if after != from { histories += walk(after, seen, steps, way)? }
             way.pop();
         }
         let histories = histories.max(1);
         seen.insert(from, histories);
-        histories
+        Ok(histories)
     }
     let (mut seen, mut steps) = (HashMap::new(), 0);
-    let histories = walk(start, &mut seen, &mut steps, &mut Vec::new());
-    (seen.len(), steps, histories)
+    let histories = walk(start, &mut seen, &mut steps, &mut Vec::new())?;
+    Ok((seen.len(), steps, histories))
 }
 
 /// `VOXGATE_MODEL=calls,versions,flips,lines,restarts` sets other bounds (the long form: 3,1,3,1,1).
@@ -412,7 +446,18 @@ fn every_state_of_the_model_keeps_what_is_promised() {
     let [calls, versions, flips, lines, restarts] = bounds[..] else { panic!("five numbers: calls, versions, flips, lines, restarts") };
     // A response is under way when it begins, so that one line is for talk of something else.
     let start = Model::new(Budget { calls, versions, flips, lines: lines + 1, restarts }).after(Op::Say);
-    let (states, steps, histories) = explore(start);
+    let (states, steps, histories) = explore(start).unwrap_or_else(|broken| panic!("{broken}"));
     println!("{calls} calls, {versions} versions, {flips} changes of mode, {lines} lines, {restarts} restarts: {states} states, {steps} steps, {histories} interleavings");
     assert!(states > 10_000 && histories > 1_000_000, "too little was visited: {states} states, {histories} histories");
+}
+
+#[test]
+fn each_fault_of_the_model_breaks_a_promise() {
+    for fault in FAULTS {
+        have(Some(fault));
+        let start = Model::new(Budget { calls: 2, versions: 2, flips: 3, lines: 1, restarts: 1 }).after(Op::Say);
+        let broken = explore(start);
+        have(None);
+        assert!(broken.is_err(), "{fault:?} is not noticed");
+    }
 }

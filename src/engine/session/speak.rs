@@ -444,7 +444,7 @@ impl Engine {
 
     /// What an utterance decides when our own voice is taken out of it; `None` when nothing is left, so that it was an echo.
     pub(super) fn without_echo(&self, words: &[String], decision: Decision, began: Ms, ended: Ms) -> Option<Decision> {
-        let measure = measure_for(&decision, words);
+        let measure = measure_for(&decision, words, self.language());
         let said = self.sounded_around(began, ended, measure);
         if said.is_empty() || words.is_empty() {
             return Some(decision);

@@ -9,7 +9,7 @@ use super::super::conversation::{GatewayNote, Item, StepRequest};
 use super::super::event::{Event, EventKind, QuestionState, Role};
 use super::super::heard::Heard;
 use super::super::id::{CallId, Ms, SpeechId};
-use super::super::input::{Action, Input, LegFacts, LegNote, Output, Ticket};
+use super::super::input::{Action, Input, LegFacts, LegNote, Output, Ticket, Turns};
 use super::super::plan::PlanStatus;
 use super::super::tool::{Effect, SessionDeed, ToolCall, ToolOutcome, ToolSpec};
 use super::super::turn::Frame;
@@ -536,6 +536,42 @@ fn what_a_person_adds_to_an_echo_is_heard() {
     assert_eq!(voice_lines(&w).len(), 2, "{}", w.spoken());
     let alone = over_the_help(0, "You can say enter plan mode");
     assert_eq!(voice_lines(&alone).len(), 1);
+}
+
+/// The client takes its turns by hand and its microphone is open all the time: what is committed may be our own voice.
+#[test]
+fn a_committed_echo_decides_nothing_and_a_committed_answer_does() {
+    let by_hand = || {
+        let mut w = World::new();
+        w.say("Add buy milk to my notes.");
+        assert!(w.engine.asked_is_heard());
+        w.input(Input::LegTurns(Turns { automatic: false, silence_ms: None, threshold: None, create_response: true, interrupt: false }));
+        w
+    };
+    let commit = |w: &mut World, words: &str, voice_ms: u64| {
+        w.script = VecDeque::from([Heard::text_only(words)]);
+        (0..voice_ms / 20).for_each(|_| w.frame(true));
+        let item = w.engine.item();
+        w.script = VecDeque::from([Heard::text_only(words)]);
+        w.input(Input::Commit { item });
+        w.settle();
+    };
+    // Read again, and committed while the question sounds.
+    let mut w = by_hand();
+    w.say_now("Say that again.");
+    commit(&mut w, "Yes, go ahead.", 900);
+    assert!(w.ran.len() < 2, "{:?}", w.ran);
+    let mut w = by_hand();
+    w.silence(3_000);
+    commit(&mut w, "Yes, go ahead.", 900);
+    assert_eq!(w.ran.len(), 1, "{}", w.spoken());
+    // No decision, and no turn either.
+    let mut w = by_hand();
+    w.say_now("Enter plan mode.");
+    let before = voice_lines(&w).len();
+    commit(&mut w, "Plan mode is on, I can look but I change nothing.", 1_500);
+    let told = w.events.iter().rev().find_map(|e| if let EventKind::Transcript { role: Role::User, for_agent, .. } = &e.kind { Some(*for_agent) } else { None });
+    assert_eq!((voice_lines(&w).len(), told), (before + 1, Some(false)), "{}", w.spoken());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::super::authority::Surface;
 use super::super::conversation::{GatewayNote, Item, StepRequest};
 use super::super::event::{EventKind, QuestionKind, Role};
-use super::super::grammar::{Meaning, meaning_of};
+use super::super::grammar::{Meaning, meaning_in};
 use super::super::id::{CallId, ItemId, TurnId};
 use super::super::input::{Action, CutWhy, LegNote, TurnEnd};
 use super::super::mode::{AskPolicy, Mode, Posture, Stamp};
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     pub(super) fn on_client_text(&mut self, item: ItemId, text: String) {
-        let tighten = match meaning_of(&text) {
+        let tighten = match meaning_in(self.language(), &text) {
             Some(Meaning::Enter) => Some(super::super::authority::Decide::Enter { reason: String::new() }),
             Some(Meaning::Stop) => Some(super::super::authority::Decide::StopSpeech),
             _ => text.trim().eq_ignore_ascii_case("/plan").then(|| super::super::authority::Decide::Enter { reason: String::new() }),

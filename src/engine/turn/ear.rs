@@ -373,8 +373,8 @@ mod tests {
         let mut seen = t.run(500, |_| QUIET);
         seen.extend(t.run(1_000, speech));
         seen.extend(t.run(400, |_| QUIET));
-        assert_eq!(seen, vec![Onset { utterance: ONE, at_ms: 500 }, Sustained(ONE), Look { utterance: ONE, from_ms: 0, to_ms: 1_660, early: false }]);
-        assert_eq!(t.run(100, speech), vec![Void { utterance: ONE, to_ms: 1_660 }]);
+        assert_eq!(seen, vec![Onset { utterance: ONE, at_ms: 500 }, Sustained(ONE), Look { utterance: ONE, from_ms: 0, to_ms: 1_600, early: false }]);
+        assert_eq!(t.run(100, speech), vec![Void { utterance: ONE, to_ms: 1_600 }]);
         assert_eq!(t.ear.close().map(|u| u.last_ms), Some(2_000));
     }
 
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(seen, vec![Sustained(ONE), Look { utterance: ONE, from_ms: 0, to_ms: 320, early: true }]);
         assert_eq!(t.run(80, speech), vec![EarEvent::Insistent(ONE)]);
         let seen = t.run(200, |_| QUIET);
-        assert_eq!(seen, vec![Look { utterance: ONE, from_ms: 0, to_ms: 560, early: false }], "the early one still counts");
+        assert_eq!(seen, vec![Look { utterance: ONE, from_ms: 0, to_ms: 500, early: false }], "the early one still counts");
     }
 
     #[test]

@@ -128,14 +128,16 @@ impl Floor {
     }
 }
 
-/// Said while listening, wanting nothing.
+/// Said while listening, wanting nothing, in the languages that have sentences.
 const BACKCHANNELS: &[&str] = &[
     "mm", "mmm", "hm", "hmm", "mhm", "mmhm", "mmhmm", "uh", "huh", "uhhuh", "ok", "okay", "right", "yeah", "yes", "yep", "yup", "yea", "ya", "sure", "oh", "ah", "aha", "wow", "good", "great", "nice", "cool", "fine", "alright", "exactly", "true", "indeed", "really", "and", "um",
+    // German
+    "ja", "jaja", "genau", "klar", "stimmt", "gut", "richtig", "aha", "achso", "jo",
 ];
 /// The same in several words.
 const PHRASES: &[&str] = &["i see", "got it", "i got it", "all right", "of course", "makes sense", "sounds good", "that makes sense", "fair enough", "go on", "i know", "very good", "very well", "oh i see", "okay i see"];
 /// One word that wants the floor, known even while voice goes on.
-const INTERRUPTING: &[&str] = &["stop", "wait", "no", "cancel", "quiet", "dont", "nope", "enough", "hold", "pause", "silence", "help", "hey", "but"];
+const INTERRUPTING: &[&str] = &["stop", "wait", "no", "cancel", "quiet", "dont", "nope", "enough", "hold", "pause", "silence", "help", "hey", "but", "stopp", "halt", "nein", "warte", "moment"];
 /// A longer utterance of such words is somebody talking.
 const BACKCHANNEL_MOST: usize = 4;
 
