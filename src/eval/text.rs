@@ -9,6 +9,7 @@ use std::process::Command;
 
 use super::corpora::{bring, run};
 use crate::engine::intent::{Decision, Moment, Open, decide_text};
+use crate::engine::language::Language;
 
 /// Longest utterance, in words: somebody who speaks longer without a pause is cut here too.
 const WORDS_MAX: usize = 25;
@@ -17,13 +18,15 @@ const EXAMPLE_CHARS: usize = 120;
 
 /// Every moment an utterance can fall into.
 pub const MOMENTS: [(&str, Moment); 6] = [
-    ("idle, default", Moment { open: Open::Nothing, in_plan: false, waiting: None }),
-    ("idle, plan mode", Moment { open: Open::Nothing, in_plan: true, waiting: None }),
-    ("a tool's question was heard", Moment { open: Open::Tool, in_plan: false, waiting: None }),
-    ("plan two waits", Moment { open: Open::Nothing, in_plan: true, waiting: Some(2) }),
-    ("plan two's question was heard", Moment { open: Open::Approve(2), in_plan: true, waiting: Some(2) }),
-    ("the question about leaving was heard", Moment { open: Open::Leave, in_plan: true, waiting: None }),
+    ("idle, default", at(Open::Nothing, false, None)),
+    ("idle, plan mode", at(Open::Nothing, true, None)),
+    ("a tool's question was heard", at(Open::Tool, false, None)),
+    ("plan two waits", at(Open::Nothing, true, Some(2))),
+    ("plan two's question was heard", at(Open::Approve(2), true, Some(2))),
+    ("the question about leaving was heard", at(Open::Leave, true, None)),
 ];
+
+const fn at(open: Open, in_plan: bool, waiting: Option<u32>) -> Moment { Moment { open, in_plan, waiting, language: Language::English } }
 
 /// What a text did.
 #[derive(Clone, Debug, Default, PartialEq)]
