@@ -104,9 +104,10 @@ fn utterances(text: &str) -> Vec<String> {
 fn paragraphs(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in text.lines() {
-        let apart = line.trim().chars().all(|c| !c.is_alphanumeric()) || line.starts_with([' ', '\t', '-', '*', '|', '#', '/']);
+        let signs = line.trim().chars().all(|c| !c.is_alphanumeric());
+        let apart = signs || line.starts_with([' ', '\t', '-', '*', '|', '#', '/']);
         if apart { all.push(String::new()) }
-        if let Some(last) = all.last_mut() {
+        if let Some(last) = all.last_mut().filter(|_| !signs) {
             last.push_str(line.trim_matches(|c: char| c.is_whitespace() || "*|#/-".contains(c)));
             last.push(' ');
         }

@@ -75,7 +75,7 @@ impl Shown {
             "todo_update" => self.todo = p["todos"].clone(),
             "voice_state" => self.voice = text(&p["state"]),
             "session_end" => self.ended = true,
-            "notice" | "speech" => {}
+            "notice" | "speech" | "plan_comment" => {}
             other => panic!("an event of an unknown type {other}: {frame}"),
         }
     }

@@ -64,11 +64,13 @@ impl Engine {
     pub(super) fn approve_in(&mut self, version: Option<u32>, hash: Option<&str>, mode: Mode, by: &By, ticket: Option<Ticket>) {
         let waiting = self.snap.waiting().cloned();
         let Some(version) = version.or(waiting.as_ref().map(|p| p.version).filter(|_| self.one_presented())) else {
-            self.reply(ticket, false, "which_version", "Name the version: there is not exactly one that waits.");
-            return;
+            return match waiting {
+                Some(_) => self.reply(ticket, false, "which_version", "Name the version: there is not exactly one that waits."),
+                None => self.reply(ticket, false, "no_such_version", "No plan waits for a decision."),
+            };
         };
         match self.snap.version(version).map(|p| (p.status, p.hash.clone())) {
-            None => return self.reply(ticket, false, "no_such_version", format!("There is no plan {version}.")),
+            None => return self.reply(ticket, false, "no_such_version", self.no_plan(version)),
             Some((PlanStatus::Approved | PlanStatus::Completed | PlanStatus::Closed, _)) => return self.say_already(version, ticket),
             Some((PlanStatus::Waiting, real)) if hash.is_some_and(|h| h != real) => return self.reply(ticket, false, "plan_changed", "The plan is not the one you saw; read it again."),
             Some((PlanStatus::Waiting, _)) => {}

@@ -101,15 +101,22 @@ impl Engine {
             (None, Some(n)) => return Some(n),
             (Some(v), Some(n)) if v == n => return Some(n),
             (Some(v), _) if self.snap.version(v).is_some() => self.say_already(v, ticket),
-            (Some(v), _) => self.reply(ticket, false, "no_such_version", format!("There is no plan {v}; the newest is plan {}.", self.snap.plan_count)),
+            (Some(v), _) => self.reply(ticket, false, "no_such_version", self.no_plan(v)),
             (None, None) => self.reply(ticket, false, "no_such_version", "No plan waits for a decision."),
         }
         None
     }
 
+    pub(super) fn no_plan(&self, version: u32) -> String {
+        match self.snap.plan_count {
+            0 => format!("There is no plan {version}; none has been presented yet."),
+            newest => format!("There is no plan {version}; the newest is plan {newest}."),
+        }
+    }
+
     /// "Plan 2 was approved by voice, 12 seconds ago."
     pub(super) fn decided_sentence(&self, version: u32) -> String {
-        let Some(plan) = self.snap.version(version) else { return format!("There is no plan {version}.") };
+        let Some(plan) = self.snap.version(version) else { return self.no_plan(version) };
         let what = match plan.status {
             PlanStatus::Waiting => return format!("Plan {version} waits for a decision."),
             PlanStatus::Approved => "was approved already",
