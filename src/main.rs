@@ -37,6 +37,11 @@ enum Command {
         #[command(subcommand)]
         command: cli::sessions::SessionsCommand,
     },
+    /// Show a conversation's log record by record, or verify it
+    Log {
+        #[command(subcommand)]
+        command: cli::log::LogCommand,
+    },
     /// List microphones and speakers
     Devices {
         /// For another voxgate: a line each, tabs between
@@ -106,6 +111,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             cli::models::run(command, &dir).map_err(Trouble::failed)
         }
         Command::Sessions { command } => Ok(cli::sessions::run(command, &Place::find(file, &flags)?.home)),
+        Command::Log { command } => Ok(cli::log::run(&command, &Place::find(file, &flags)?.home)),
         Command::Devices { raw } => Ok(cli::devices::run(raw)),
         Command::Doctor(args) => {
             flags.extend(agent_flags(&args));

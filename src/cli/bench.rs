@@ -12,6 +12,7 @@ use super::setup::{Place, Trouble};
 use crate::eval::figures::{Figure, publish};
 use crate::store::home::Home;
 
+pub mod gate;
 pub mod hearing;
 pub mod person;
 pub mod turn;
@@ -21,6 +22,8 @@ pub mod turn;
 pub enum BenchCommand {
     /// From the end of the words to the first sample of the answer, by stage, in a whole conversation at real pace
     Turn(turn::TurnArgs),
+    /// How long the gate takes for a verdict
+    Gate(gate::GateArgs),
     /// What a conversation costs the processor, silent and speaking, the recogniser's process included
     Hearing(hearing::HearingArgs),
 }
@@ -40,12 +43,13 @@ pub struct PublishArgs {
 pub async fn run(place: &Place, command: Option<BenchCommand>) -> Result<ExitCode, Trouble> {
     match command.unwrap_or_else(|| BenchCommand::Turn(turn::TurnArgs::default())) {
         BenchCommand::Turn(args) => turn::run(place, &args).await,
+        BenchCommand::Gate(args) => gate::run(&args),
         BenchCommand::Hearing(args) => hearing::run(place, &args).await,
     }
 }
 
 /// Prints a figure, and publishes it where that was asked for.
-fn show(figure: &Figure, to: &PublishArgs) -> Result<(), Trouble> {
+pub(super) fn show(figure: &Figure, to: &PublishArgs) -> Result<(), Trouble> {
     println!("{} on {}", figure.title, figure.machine);
     for row in &figure.rows {
         let met = match row.met { Some(true) => "met", Some(false) => "MISSED", None => "" };

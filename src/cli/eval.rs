@@ -12,9 +12,11 @@ use crate::eval::figures;
 
 #[cfg(feature = "voice")]
 pub mod echo;
+pub mod kills;
 pub mod listen;
 mod listen_figures;
 pub mod measured;
+pub mod text;
 pub mod turns;
 #[cfg(all(feature = "voice", feature = "whisper"))]
 pub mod commands;
@@ -43,6 +45,12 @@ pub enum EvalCommand {
     /// Speak commands, consents, denials and near misses in many voices and places, and count what the ear makes of them
     #[cfg(all(feature = "voice", feature = "whisper"))]
     Commands(commands::CommandsArgs),
+    /// How often ordinary English text would approve or loosen something, in every moment
+    #[command(after_help = text::AFTER_HELP)]
+    Text(text::TextArgs),
+    /// Kill a gateway at random moments while it writes, and look whether anything it had told of is lost
+    #[command(after_help = kills::AFTER_HELP)]
+    Kills(kills::KillsArgs),
     /// Write docs/figures.md anew from the JSON files beside it
     Figures {
         /// The project's folder
@@ -63,6 +71,8 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
             logged(echo::run(&place, &args))
         }
         EvalCommand::Utterances(args) => Ok(utterances::run(&args)),
+        EvalCommand::Text(args) => text::run(&args, place),
+        EvalCommand::Kills(args) => kills::run(&args, place),
         EvalCommand::Listen(args) => listen::run(&args, &place()?),
         EvalCommand::Words(args) => words::run(&args, &place()?),
         EvalCommand::Turns(args) => turns::run(&args, &place()?),

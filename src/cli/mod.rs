@@ -6,6 +6,7 @@ pub mod connect;
 pub mod devices;
 pub mod doctor;
 pub mod link;
+pub mod log;
 pub mod eval;
 pub mod meter;
 pub mod models;

@@ -144,7 +144,7 @@ fn shown(replay: &Replay) -> String {
 }
 
 /// The line of an event, for those a person reads. `names` remembers what calls are called.
-fn line_of<'a>(event: &'a Event, names: &mut HashMap<&'a str, &'a str>) -> Option<String> {
+pub(super) fn line_of<'a>(event: &'a Event, names: &mut HashMap<&'a str, &'a str>) -> Option<String> {
     Some(match &event.kind {
         EventKind::Started { how } => format!("-- {how} --"),
         EventKind::Mode(mode) => {
@@ -177,10 +177,10 @@ fn line_of<'a>(event: &'a Event, names: &mut HashMap<&'a str, &'a str>) -> Optio
 }
 
 /// Text of others on a terminal: no line ends, no escape sequences.
-fn one_line(text: &str) -> String { text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect() }
+pub(super) fn one_line(text: &str) -> String { text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect() }
 
 /// Unix milliseconds as `2026-11-30 15:39`, UTC.
-fn minute(ms: u64) -> String {
+pub(super) fn minute(ms: u64) -> String {
     let minutes = ms / 60_000;
     let (year, month, day) = date(minutes / 1_440);
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", minutes / 60 % 24, minutes % 60)

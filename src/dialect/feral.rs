@@ -13,7 +13,7 @@ mod state;
 mod tests;
 
 pub use command::{ChatCommand, USAGE, parse_chat_command};
-pub use inbound::{BadMessage, Deed, Inbound, StopScope, TEXT_CHARS_MAX, parse_inbound};
+pub use inbound::{BadMessage, Deed, Inbound, OTHER_ARGUMENTS, StopScope, TEXT_CHARS_MAX, parse_inbound};
 pub use state::{approval_object, comment_object, difference_object, modes_line, modes_object, plan_mode_object, plans_object, plan_object, question_object, snapshot_frame, todo_object};
 
 use serde_json::{Map, Value, json};
@@ -76,7 +76,7 @@ pub fn frame(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str) ->
     frame_kept(event, after, session_id, msg_id, Kept::Logged)
 }
 
-/// As [`frame`], for an event that the log may not hold.
+/// As [`frame`], for an event that the log may not hold: its payload then says `persisted: false`.
 pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &str, kept: Kept) -> String {
     let (kind, payload) = match &event.kind {
         EventKind::Mode(mode) => ("plan_mode", mode_payload(mode, after, session_id, kept)),
@@ -84,7 +84,10 @@ pub fn frame_kept(event: &Event, after: &Snapshot, session_id: &str, msg_id: &st
         EventKind::ApprovalRequested(pending) => ("approval_request", state::approval_request(pending, session_id)),
         other => payload_of(event, other, after),
     };
-    let payload = with_line(payload, event);
+    let mut payload = with_line(payload, event);
+    if kept == Kept::Memory {
+        payload["persisted"] = false.into();
+    }
     Head { session_id, msg_id, at_ms: event.at_ms }.frame(kind, payload, Some(event.seq))
 }
 

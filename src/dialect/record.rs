@@ -43,6 +43,12 @@ pub enum Folded {
     Ask(String),
 }
 
+impl std::fmt::Display for Folded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self { Folded::Posture(word) => write!(f, "{word:?} (a posture, read as plan)"), Folded::Ask(word) => write!(f, "{word:?} (an ask policy, read as ask)") }
+    }
+}
+
 /// Why a line is no record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {

@@ -85,10 +85,13 @@ pub struct Clip {
 ///
 /// # Errors
 /// A sentence: which package could not be brought or unpacked, and what the program said.
-pub fn fetch(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+pub fn fetch(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), String> { bring(folder, SETS.iter().map(|set| set.package), say) }
+
+/// As [`fetch`], for packages by their names.
+pub(super) fn bring<'a>(folder: &Path, packages: impl IntoIterator<Item = &'a str>, say: &mut dyn FnMut(&str)) -> Result<(), String> {
     let debs = folder.join("debs");
     std::fs::create_dir_all(&debs).map_err(|e| format!("{}: {e}", debs.display()))?;
-    for Set { package, .. } in SETS {
+    for package in packages {
         let target = folder.join(package);
         if target.join("usr").is_dir() {
             continue;
@@ -111,7 +114,7 @@ pub fn fetch(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), String> {
 }
 
 /// Runs a program; what it wrote on stderr is told when it fails.
-fn run(command: &mut Command) -> Result<Vec<u8>, String> {
+pub(super) fn run(command: &mut Command) -> Result<Vec<u8>, String> {
     let name = format!("{command:?}");
     let out = command.output().map_err(|e| format!("{name}: {e}"))?;
     if out.status.success() { Ok(out.stdout) } else { Err(format!("{name}: {}", String::from_utf8_lossy(&out.stderr).trim())) }

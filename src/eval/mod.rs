@@ -12,6 +12,7 @@ pub mod corpora;
 pub mod echo;
 pub mod figures;
 pub mod kept_voice;
+pub mod kills;
 pub mod listen;
 pub mod loudspeaker;
 pub mod noise;
@@ -23,6 +24,7 @@ pub mod recall;
 pub mod report;
 pub mod room;
 pub mod tally;
+pub mod text;
 pub mod turns;
 #[cfg(feature = "voice")]
 pub mod voices;

@@ -193,6 +193,14 @@ impl Mirror {
     }
 
     async fn carry_out(&mut self, deed: Deed) -> Result<Result<Done, Declined>, Gone> {
+        if let Deed::Answer { request, hash, .. } = &deed {
+            // A request keeps its call for its whole life, so what is true here is true when it is answered.
+            let waiting = self.handle.snapshot().await?;
+            if waiting.approvals.iter().any(|a| a.request == *request && a.hash() != *hash) {
+                let (code, message) = feral::OTHER_ARGUMENTS;
+                return Ok(Err(Declined { code, message: message.into() }));
+            }
+        }
         match (deed.decision(), deed) {
             (Some(decide), _) => self.handle.decide(self.door.decide(decide, "")).await,
             (None, Deed::Chat { text }) => self.handle.chat(self.door.as_surface(Surface::Chat), text).await,

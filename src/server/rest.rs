@@ -107,7 +107,8 @@ async fn waiting(shared: &Shared) -> Vec<(Handle, PendingApproval)> {
     all
 }
 
-/// `POST /api/approvals/{request}/approve|reject` with `{session_id?}`.
+/// `POST /api/approvals/{request}/approve|reject` with `{session_id?, hash?}`: the conversation it should be of, and the hash of the call
+/// that was seen.
 pub async fn decide_approval(
     operator: Operator, State(shared): State<Arc<Shared>>, Path((request, verdict)): Path<(String, String)>, fields: Fields,
 ) -> Result<Json<Value>, Problem> {
@@ -120,6 +121,9 @@ pub async fn decide_approval(
     let (handle, approval) = waiting(&shared).await.into_iter().find(|(_, approval)| approval.request.0 == request).ok_or_else(resolved)?;
     if expected.is_some_and(|session| session != handle.id()) {
         return Err(Problem::new(StatusCode::CONFLICT, "session_mismatch", "this request belongs to another conversation"));
+    }
+    if fields.maybe_text("hash")?.is_some_and(|hash| hash != approval.hash()) {
+        return Err(Problem::new(StatusCode::CONFLICT, feral::OTHER_ARGUMENTS.0, feral::OTHER_ARGUMENTS.1));
     }
     let answer = Decide::AnswerTool { request: QuestionId(request.clone()), approve };
     let done = handle.decide(operator.rest()?.decide(answer, "")).await?.map_err(|declined| match declined.code {

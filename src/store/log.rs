@@ -3,9 +3,10 @@
 //! Owns the files under `sessions/`. `session/driver` appends and replays; `sessions` commands read. It never interprets an
 //! event beyond what repair and listing need; what a log means is the one fold, `Snapshot::apply`.
 //!
-//! A line is `LLLLLLLL CCCCCCCC JSON\n`: length of the JSON in bytes and CRC-32 over length text and JSON, both as eight hex
-//! digits. The first line is the header. One writer a file, kept by a lock on the file itself.
+//! A line is `LLLLLLLL H...H JSON\n`: the JSON's length and a checksum that binds it to the line before (see `chain`). The first line
+//! is the header. One writer a file, kept by a lock on the file itself.
 
+mod chain;
 mod compact;
 mod disk;
 mod list;
@@ -26,8 +27,8 @@ pub use write::SessionLog;
 
 use super::{files, home::Home, ids};
 
-/// Version of the file format.
-pub const FORMAT: u64 = 1;
+/// Version of the file format that is written. Format 1, without a chain, is read and gone on with.
+pub const FORMAT: u64 = 2;
 /// A log larger than this is rewritten to what its state needs; the old file is kept once, as `ID.1.log`.
 pub const CAP_BYTES: u64 = 64 << 20;
 /// Longest record. Chosen: 16 times what a tool may answer, with room.
@@ -144,7 +145,7 @@ impl Sessions {
         scan::repair(&file, &path, &mut replay)?;
         let length = file.metadata().map_err(LogError::io(&path))?.len();
         let mut log = SessionLog::begin(Box::new(file), path, id, self.cap);
-        log.continue_at(length, replay.last_seq());
+        log.continue_at(length, replay.last_seq(), replay.chain);
         if length == 0 {
             log.write_header(created_ms)?;
         }
@@ -160,6 +161,12 @@ impl Sessions {
         regular(&path, id)?;
         scan::replay(&path, id)
     }
+
+    /// Replays any file as a log, wherever it lies and whatever it is called, without touching it; its header says whose it is.
+    ///
+    /// # Errors
+    /// [`LogError::Foreign`], [`LogError::Io`].
+    pub fn read_file(path: &Path) -> Result<Replay, LogError> { scan::replay(path, "") }
 
     /// What is there, the one with the newest event first. Logs that cannot be read are listed as damaged.
     ///

@@ -36,9 +36,21 @@ pub enum Deed {
     },
     /// A decision about a plan, the mode, or a tool's question. Its surface is the screen.
     Decide(Decide),
+    /// Yes or no to a call, by somebody who saw the call with this hash. The door compares; another hash decides nothing.
+    Answer {
+        /// The decision.
+        decide: Decide,
+        /// The request.
+        request: QuestionId,
+        /// Hash of tool and arguments.
+        hash: String,
+    },
     /// The voice or the turn must end.
     Stop(StopScope),
 }
+
+/// Code and sentence for an answer to a call that is another than the one that waits.
+pub const OTHER_ARGUMENTS: (&str, &str) = ("arguments_changed", "The call that waits has other arguments than the one you saw; read the request again and answer that.");
 
 /// How much a `stop` ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +66,7 @@ impl Deed {
     pub fn decision(&self) -> Option<Decide> {
         match self {
             Deed::Chat { .. } => None,
-            Deed::Decide(decide) => Some(decide.clone()),
+            Deed::Decide(decide) | Deed::Answer { decide, .. } => Some(decide.clone()),
             Deed::Stop(StopScope::Speech) => Some(Decide::StopSpeech),
             Deed::Stop(StopScope::Turn) => Some(Decide::StopTurn),
         }
@@ -106,7 +118,7 @@ fn read(map: &Map<String, Value>) -> Result<(Option<String>, Deed), Wrong> {
     let deed = match kind.as_str() {
         "chat" => Deed::Chat { text: chat_text(payload)? },
         "plan_decision" => Deed::Decide(plan_decision(payload)?),
-        "approval_decision" => Deed::Decide(approval_decision(payload)?),
+        "approval_decision" => approval_decision(payload)?,
         "stop" => Deed::Stop(stop_scope(payload)?),
         "mode" => Deed::Decide(mode(payload)?),
         "plan_comment" => Deed::Decide(comment(payload)?),
@@ -195,13 +207,18 @@ fn comment(payload: &Map<String, Value>) -> Result<Decide, Wrong> {
     Ok(Decide::Comment { id: number(payload, "id")?, version: version(payload)?, step: number(payload, "step")?, quote, text })
 }
 
-fn approval_decision(payload: &Map<String, Value>) -> Result<Decide, Wrong> {
+fn approval_decision(payload: &Map<String, Value>) -> Result<Deed, Wrong> {
     let request = QuestionId(required(payload, "request_id", MSG_ID_CHARS)?);
-    match required(payload, "decision", TYPE_CHARS)?.as_str() {
-        "approve" => Ok(Decide::AnswerTool { request, approve: true }),
-        "deny" => Ok(Decide::AnswerTool { request, approve: false }),
-        other => wrong("payload.decision", format!("\"{other}\" is neither approve nor deny")),
-    }
+    let approve = match required(payload, "decision", TYPE_CHARS)?.as_str() {
+        "approve" => true,
+        "deny" => false,
+        other => return wrong("payload.decision", format!("\"{other}\" is neither approve nor deny")),
+    };
+    let decide = Decide::AnswerTool { request: request.clone(), approve };
+    Ok(match bounded(payload, "hash", "payload.hash", 1, HASH_CHARS)? {
+        None => Deed::Decide(decide),
+        Some(hash) => Deed::Answer { decide, request, hash },
+    })
 }
 
 fn stop_scope(payload: &Map<String, Value>) -> Result<StopScope, Wrong> {

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use super::chain::Chain;
 use super::{LogError, scan};
 use crate::dialect::record;
 use crate::engine::conversation::ITEMS_MAX;
@@ -18,8 +19,8 @@ use crate::engine::snapshot::{TRACE_MAX, TRANSCRIPT_MAX};
 use crate::store::files;
 
 /// Writes the short log beside the old one, keeps the old one as `ID.1.log`, puts the new one in its place. Answers the new
-/// file, locked and open for appending, and its length. At no moment is there no log.
-pub(super) fn rewrite(path: &Path, id: &str) -> Result<(File, u64), LogError> {
+/// file, locked and open for appending, its length, and where its chain stands. At no moment is there no log.
+pub(super) fn rewrite(path: &Path, id: &str) -> Result<(File, u64, Chain), LogError> {
     let fail = || LogError::io(path);
     let replay = scan::replay(path, id)?;
     let kept = needed(&replay.events);
@@ -29,9 +30,10 @@ pub(super) fn rewrite(path: &Path, id: &str) -> Result<(File, u64), LogError> {
     super::lock(&file, id, path)?;
     let mut out = BufWriter::new(&file);
     let header = scan::header(id, replay.created_ms, replay.last_seq());
-    out.write_all(scan::framed(&header).as_bytes()).map_err(fail())?;
+    let mut chain = Chain::Start;
+    out.write_all(chain.framed(&header).as_bytes()).map_err(fail())?;
     for event in &kept {
-        out.write_all(scan::framed(&record::encode(event)).as_bytes()).map_err(fail())?;
+        out.write_all(chain.framed(&record::encode(event)).as_bytes()).map_err(fail())?;
     }
     out.flush().map_err(fail())?;
     drop(out);
@@ -40,7 +42,7 @@ pub(super) fn rewrite(path: &Path, id: &str) -> Result<(File, u64), LogError> {
     keep_old(path).map_err(fail())?;
     fs::rename(&fresh, path).map_err(fail())?;
     files::sync_parent(path).map_err(fail())?;
-    Ok((file, length))
+    Ok((file, length, chain))
 }
 
 /// The old file under its second name, by a link (or a copy where there are no links), so that `path` never goes missing.

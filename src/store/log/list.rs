@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use super::READ_MAX;
+use super::chain::{Chain, Line};
 use super::scan::{Piece, next_piece};
 use crate::dialect::record;
 use crate::engine::event::{Event, EventKind, Role};
@@ -49,17 +50,17 @@ fn read(path: &Path, found: &mut Summary) -> Option<bool> {
         return None;
     }
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let (mut buffer, mut last, mut first) = (Vec::new(), None, true);
+    let (mut buffer, mut last, mut first, mut chain) = (Vec::new(), None, true, Chain::Start);
     let whole = loop {
-        match next_piece(&mut reader, &mut buffer).ok()? {
-            Piece::Json(json) if first => found.started_ms = serde_json::from_str::<serde_json::Value>(&json).ok()?["created_ms"].as_u64()?,
-            Piece::Json(json) | Piece::Unended(json) => {
+        let Piece::Line(line) = next_piece(&mut reader, &mut buffer, &mut chain).ok()? else { break !first };
+        match line {
+            Line::Json(json) if first => found.started_ms = serde_json::from_str::<serde_json::Value>(&json).ok()?["created_ms"].as_u64()?,
+            Line::Json(json) | Line::Unended(json) => {
                 note(&json, found);
                 last = Some(json);
             }
-            Piece::End => break !first,
-            Piece::Torn(start) => break !record::could_be_mode(&start),
-            Piece::Corrupt => break false,
+            Line::Torn(start) => break !record::could_be_mode(&start),
+            Line::Corrupt => break false,
         }
         first = false;
     };

@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{FORMAT, LINE_MAX, LogError, READ_MAX};
+use super::chain::{Chain, LINE_BYTES, Line, is_known_shape};
+use super::{FORMAT, LogError, READ_MAX};
 use crate::dialect::record::{self, Folded};
 use crate::engine::event::Event;
 use crate::engine::snapshot::Snapshot;
 use crate::store::files;
-
-/// `LLLLLLLL CCCCCCCC `.
-const PREFIX: usize = 18;
 
 /// A log as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +28,21 @@ pub struct Replay {
     pub damage: Option<Damage>,
     /// Words of a mode record that this version does not know and that were folded to the strict side.
     pub folded: Vec<Folded>,
+    /// Where the chain of checksums stands behind the last record that is believed.
+    pub(super) chain: Chain,
 }
 
 impl Replay {
+    /// `id` may be empty: then the header says it.
     pub(super) fn empty(id: &str) -> Self {
-        Self { id: id.to_string(), created_ms: 0, events: Vec::new(), complete_after: 0, damage: None, folded: Vec::new() }
+        Self { id: id.to_string(), created_ms: 0, events: Vec::new(), complete_after: 0, damage: None, folded: Vec::new(), chain: Chain::Start }
     }
+
+    /// Version of the file's format.
+    pub fn format(&self) -> u64 { self.chain.format() }
+
+    /// The last link of the chain of checksums in hex, which names everything before it; empty for a log of format 1.
+    pub fn head(&self) -> String { self.chain.head() }
 
     /// The fold of all events.
     pub fn snapshot(&self) -> Snapshot {
@@ -98,74 +105,28 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// One framed line, with its end.
-pub(super) fn framed(json: &str) -> String {
-    let length = format!("{:08x}", json.len());
-    format!("{length} {:08x} {json}\n", checksum(&length, json.as_bytes()))
-}
-
-fn checksum(length: &str, json: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(length.as_bytes());
-    hasher.update(json);
-    hasher.finalize()
-}
-
 /// The header's JSON.
 pub(super) fn header(id: &str, created_ms: u64, compacted_to: u64) -> String {
     json!({"voxgate_log": FORMAT, "id": id, "created_ms": created_ms, "compacted_to": compacted_to}).to_string()
 }
 
-/// What a line turned out to be.
+/// What was read.
 pub(super) enum Piece {
-    /// A whole record.
-    Json(String),
-    /// A whole record at the end of the file whose line end alone is missing.
-    Unended(String),
-    /// The beginning of a record, cut by the end of the file; what is there of its JSON.
-    Torn(String),
-    /// Anything else.
-    Corrupt,
+    /// A line.
+    Line(Line),
     /// The end of the file.
     End,
 }
 
-/// Reads the next line. `buffer` is reused.
-pub(super) fn next_piece(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<Piece> {
+/// Reads the next line. `buffer` is reused; `chain` moves on with every whole record.
+pub(super) fn next_piece(reader: &mut impl BufRead, buffer: &mut Vec<u8>, chain: &mut Chain) -> io::Result<Piece> {
     buffer.clear();
-    let most = (PREFIX + LINE_MAX + 1) as u64;
-    if reader.by_ref().take(most).read_until(b'\n', buffer)? == 0 {
+    if reader.by_ref().take(LINE_BYTES).read_until(b'\n', buffer)? == 0 {
         return Ok(Piece::End);
     }
     let ended = buffer.last() == Some(&b'\n');
     let line = &buffer[..buffer.len() - usize::from(ended)];
-    Ok(judge(line, ended))
-}
-
-fn judge(line: &[u8], ended: bool) -> Piece {
-    let Some(prefix) = line.get(..PREFIX) else { return if ended { Piece::Corrupt } else { Piece::Torn(String::new()) } };
-    let Some((length, crc)) = read_prefix(prefix) else { return Piece::Corrupt };
-    let json = &line[PREFIX..];
-    if json.len() < length && !ended {
-        return Piece::Torn(String::from_utf8_lossy(json).into_owned());
-    }
-    let sound = json.len() == length && std::str::from_utf8(&prefix[..8]).is_ok_and(|text| checksum(text, json) == crc);
-    match std::str::from_utf8(json) {
-        Ok(text) if sound && ended => Piece::Json(text.to_string()),
-        Ok(text) if sound => Piece::Unended(text.to_string()),
-        _ => Piece::Corrupt,
-    }
-}
-
-/// Length and checksum; `None` unless it is eight lower-case hex digits, a space, eight more, a space.
-fn read_prefix(prefix: &[u8]) -> Option<(usize, u32)> {
-    let hex = |part: &[u8]| {
-        let plain = part.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        std::str::from_utf8(part).ok().filter(|_| plain).and_then(|t| u32::from_str_radix(t, 16).ok())
-    };
-    let length = hex(&prefix[..8])? as usize;
-    (prefix[8] == b' ' && prefix[17] == b' ' && length <= LINE_MAX).then_some(())?;
-    Some((length, hex(&prefix[9..17])?))
+    Ok(Piece::Line(chain.judge(line, ended)))
 }
 
 /// Reads a whole log without changing it.
@@ -186,22 +147,29 @@ pub(super) fn replay_from(reader: &mut impl BufRead, length: u64, path: &Path, m
     let mut at = 0;
     let mut first = true;
     loop {
-        let piece = next_piece(reader, &mut buffer).map_err(LogError::io(path))?;
+        let believed = replay.chain;
+        let piece = next_piece(reader, &mut buffer, &mut replay.chain).map_err(LogError::io(path))?;
         let damaged = |kind, may_hide_plan| Some(Damage { kind, at, lost_bytes: length.saturating_sub(at), may_hide_plan, copy: None });
-        let found = match piece {
-            Piece::End if first => damaged(DamageKind::Header, true),
+        let line = match piece {
+            Piece::End if first => { replay.damage = damaged(DamageKind::Header, true); return Ok(replay) }
             Piece::End => return Ok(replay),
-            Piece::Torn(_) | Piece::Corrupt | Piece::Unended(_) if first => damaged(DamageKind::Header, true),
-            Piece::Torn(start) => damaged(DamageKind::Torn, record::could_be_mode(&start)),
-            Piece::Corrupt => damaged(DamageKind::Corrupt, true),
-            Piece::Json(json) if first => match read_header(&json, at, path, &mut replay)? {
+            Piece::Line(line) => line,
+        };
+        let found = match line {
+            Line::Json(json) if first => match read_header(&json, path, &mut replay)? {
                 true => None,
                 false => damaged(DamageKind::Header, true),
             },
-            Piece::Json(json) | Piece::Unended(json) => take(&json, at, length, path, &mut replay)?,
+            _ if first => {
+                refuse_another_format(&buffer, path)?;
+                damaged(DamageKind::Header, true)
+            }
+            Line::Torn(start) => damaged(DamageKind::Torn, record::could_be_mode(&start)),
+            Line::Corrupt => damaged(DamageKind::Corrupt, true),
+            Line::Json(json) | Line::Unended(json) => take(&json, at, length, path, &mut replay)?,
         };
         if found.is_some() {
-            replay.damage = found;
+            (replay.damage, replay.chain) = (found, believed);
             return Ok(replay);
         }
         at += buffer.len() as u64;
@@ -225,16 +193,34 @@ fn take(json: &str, at: u64, length: u64, path: &Path, replay: &mut Replay) -> R
 }
 
 /// False when the line is no header of this conversation.
-fn read_header(json: &str, at: u64, path: &Path, replay: &mut Replay) -> Result<bool, LogError> {
+fn read_header(json: &str, path: &Path, replay: &mut Replay) -> Result<bool, LogError> {
     let value: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     let Some(version) = value["voxgate_log"].as_u64() else { return Ok(false) };
-    if version != FORMAT {
-        let why = format!("the log has format {version}, this program reads format {FORMAT}");
-        return Err(LogError::Foreign { path: path.to_path_buf(), at, why });
+    if version != replay.chain.format() {
+        return Err(another_format(version, path));
     }
     replay.created_ms = value["created_ms"].as_u64().unwrap_or(0);
     replay.complete_after = value["compacted_to"].as_u64().unwrap_or(0);
-    Ok(value["id"].as_str() == Some(replay.id.as_str()))
+    let Some(id) = value["id"].as_str() else { return Ok(false) };
+    if replay.id.is_empty() {
+        replay.id = id.to_string();
+    }
+    Ok(id == replay.id)
+}
+
+/// A first line of a shape that is not known here, and that names a version: a newer program wrote the file, and it is left alone.
+fn refuse_another_format(line: &[u8], path: &Path) -> Result<(), LogError> {
+    const MARK: &[u8] = b"\"voxgate_log\":";
+    let found = line.windows(MARK.len()).position(|w| w == MARK).filter(|_| !is_known_shape(line));
+    let digits: String = found.map(|at| line[at + MARK.len()..].iter().take(9).map(|b| char::from(*b)).take_while(char::is_ascii_digit).collect()).unwrap_or_default();
+    match digits.parse::<u64>() {
+        Ok(version) if version > FORMAT => Err(another_format(version, path)),
+        _ => Ok(()),
+    }
+}
+
+fn another_format(version: u64, path: &Path) -> LogError {
+    LogError::Foreign { path: path.to_path_buf(), at: 0, why: format!("the log has format {version}, this program reads formats 1 to {FORMAT}; open it with the program that wrote it") }
 }
 
 /// Copies what was not believed beside the log and cuts it off; mends a missing line end. `file` is the locked log.

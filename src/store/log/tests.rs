@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::chain::Chain;
 use super::*;
 use crate::engine::authority::{By, Surface};
 use crate::engine::event::*;
@@ -36,6 +37,44 @@ fn mode(seq: u64, posture: Posture) -> Event {
 
 fn said(seq: u64, text: &str) -> Event {
     event(seq, EventKind::Transcript { role: Role::User, text: text.into(), item: "i".into(), utterance: None, for_agent: true, surface: Surface::Voice })
+}
+
+fn plan(version: u32, status: PlanStatus) -> PlanVersion {
+    PlanVersion { version, title: format!("Plan {version}"), summary: "Shop.".into(), hash: format!("{version:016}"), status, ..PlanVersion::default() }
+}
+
+fn waiting(request: &str) -> PendingApproval {
+    PendingApproval {
+        request: QuestionId(request.into()), call: "c1".into(), tool: "notes__add".into(), arguments: json!({"text": "milk", "much": 1.5}), effect: Effect::Files,
+        reason: "May I?".into(), screen_only: false, created_ms: 1,
+    }
+}
+
+/// One of nearly every kind.
+fn many_kinds() -> Vec<EventKind> {
+    let by = By::gateway;
+    vec![
+        EventKind::Started { how: "new" }, said(0, "what is in my notes?").kind, mode(0, Posture::Plan).kind, EventKind::Draft { steps: vec![] },
+        EventKind::Presented(plan(1, PlanStatus::Waiting)), EventKind::PlanDecided { version: 1, status: PlanStatus::Approved, by: by(), comments: "fine".into() },
+        EventKind::Continued { version: 1, by: by() }, EventKind::ApprovalRequested(waiting("q1")),
+        EventKind::ApprovalResolved { request: QuestionId("q1".into()), call: "c1".into(), status: "approved", by: by() },
+        EventKind::ToolStart { call: "c1".into(), tool: "notes__add".into(), arguments: json!({"text": "milk"}), display: "Notes: add".into() },
+        EventKind::ToolResult { call: "c1".into(), tool: "notes__add".into(), success: true, error_code: String::new(), error: String::new(), output: json!({"id": 1}), latency_ms: 3 },
+        EventKind::Todo(vec![TodoItem { id: "1".into(), content: "milk".into(), status: TodoStatus::Pending }]), EventKind::Voice(VoiceState::Speaking),
+        EventKind::Notice { code: "n".into(), message: "a notice".into() }, EventKind::Ended { reason: "it is over".into() },
+    ]
+}
+
+/// A log of at least 4 KiB whose last mode is plan, as its bytes and its events.
+fn four_kib(sessions: &Sessions, id: &str) -> Result<(Vec<u8>, Vec<Event>), LogError> {
+    let mut events = vec![mode(1, Posture::Default)];
+    events.extend(many_kinds().into_iter().cycle().take(29).enumerate().map(|(n, kind)| event(n as u64 + 2, kind)));
+    let mut log = sessions.create(id, 77)?;
+    events.iter().try_for_each(|e| log.append(e))?;
+    log.sync()?;
+    let bytes = fs::read(log.path()).map_err(LogError::io(log.path()))?;
+    assert!(bytes.len() >= 4096, "{}", bytes.len());
+    Ok((bytes, events))
 }
 
 /// Replays bytes without a file.
@@ -115,6 +154,121 @@ fn a_flipped_byte_is_found_and_plan_is_never_lost() -> Tested {
 }
 
 #[test]
+fn every_byte_of_four_kib_flipped_and_every_length_cut() -> Tested {
+    let (_dir, sessions) = folder()?;
+    let (bytes, events) = four_kib(&sessions, "a")?;
+    let whole = of_bytes(&bytes)?;
+    assert!(whole.snapshot().in_plan() && whole.damage.is_none() && whole.events == events);
+    let strict = |replay: &Replay, what: &dyn Fn() -> String| {
+        assert!(events.starts_with(&replay.events), "{}", what());
+        let mut left = Snapshot::default();
+        events[..replay.events.len()].iter().for_each(|e| left.apply(e));
+        // What is believed folds as it did when it was written; where plan may have been in what is not, plan it is.
+        assert!(replay.must_plan() || replay.snapshot() == left, "{}", what());
+        let lost_plan = events[replay.events.len()..].iter().any(|e| matches!(&e.kind, EventKind::Mode(m) if m.posture == Posture::Plan));
+        assert!(replay.must_plan() || replay.snapshot().in_plan() || !lost_plan || replay.damage.is_none(), "{}", what());
+    };
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1 << bit;
+            let replay = of_bytes(&bad)?;
+            assert!(replay.damage.is_some() && replay.must_plan() | replay.snapshot().in_plan(), "byte {at} bit {bit}: {:?}", replay.damage);
+            strict(&replay, &|| format!("byte {at} bit {bit}"));
+        }
+    }
+    for cut in 0..bytes.len() {
+        strict(&of_bytes(&bytes[..cut])?, &|| format!("cut at {cut}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_record_taken_out_put_in_or_moved_breaks_the_chain() -> Tested {
+    let (_dir, sessions) = folder()?;
+    let (bytes, events) = four_kib(&sessions, "a")?;
+    let (other, _) = sample(&sessions, "b")?;
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    let foreign = other.split_inclusive(|b| *b == b'\n').nth(3).ok_or("no line")?;
+    let mut changed: Vec<(usize, Vec<&[u8]>)> = Vec::new();
+    for at in 1..lines.len() - 1 {
+        let (mut out, mut twice, mut moved, mut put) = (lines.clone(), lines.clone(), lines.clone(), lines.clone());
+        out.remove(at);
+        twice.insert(at, lines[at]);
+        moved.swap(at, at + 1);
+        put[at] = foreign;
+        changed.extend([(at, out), (at + 1, twice), (at, moved), (at, put)]);
+    }
+    for (at, lines) in changed {
+        let replay = of_bytes(&lines.concat())?;
+        assert!(replay.must_plan() && replay.events == events[..at - 1], "line {at}: {:?}", replay.damage);
+    }
+    // An edit that keeps its own checksum of the old kind would have gone unseen; this one does not.
+    let text = String::from_utf8(bytes)?.replacen(r#""posture":"plan""#, r#""posture":"deflt""#, 1);
+    assert!(of_bytes(text.as_bytes())?.must_plan());
+    Ok(())
+}
+
+#[test]
+fn a_log_of_the_first_format_is_read_and_gone_on_with() -> Tested {
+    let (dir, sessions) = folder()?;
+    let mut single = Chain::Single;
+    let header = json!({"voxgate_log": 1, "id": "a", "created_ms": 77, "compacted_to": 0}).to_string();
+    let events = [said(1, "hello"), mode(2, Posture::Plan)];
+    let lines: Vec<String> = std::iter::once(header).chain(events.iter().map(record_of)).map(|json| single.framed(&json)).collect();
+    fs::write(dir.path().join("a.log"), lines.concat())?;
+    let (mut log, replay) = sessions.open("a")?;
+    assert_eq!((replay.format(), replay.created_ms, replay.damage.clone(), replay.head()), (1, 77, None, String::new()));
+    assert!(replay.snapshot().in_plan());
+    log.append(&notice(3))?;
+    drop(log);
+    let replay = sessions.read("a")?;
+    assert_eq!((replay.format(), replay.last_seq(), replay.damage), (1, 3, None));
+    let (_, new) = (sessions.create("b", 1)?, sessions.read("b")?);
+    assert_eq!((new.format(), new.head().len()), (FORMAT, 32));
+    Ok(())
+}
+
+fn record_of(event: &Event) -> String { crate::dialect::record::encode(event) }
+
+#[test]
+fn a_posture_nobody_knows_is_plan_and_an_ask_policy_nobody_knows_is_ask() -> Tested {
+    let (dir, sessions) = folder()?;
+    let mut chain = Chain::Start;
+    let strange = record_of(&mode(1, Posture::Default)).replace(r#""posture":"default""#, r#""posture":"wild""#).replace(r#""ask":"ask""#, r#""ask":"never""#);
+    fs::write(dir.path().join("a.log"), chain.framed(&scan::header("a", 1, 0)) + &chain.framed(&strange))?;
+    let (_, replay) = sessions.open("a")?;
+    assert!(replay.snapshot().in_plan() && replay.snapshot().ask == AskPolicy::Ask && !replay.folded.is_empty(), "{replay:?}");
+    Ok(())
+}
+
+#[test]
+fn any_file_is_read_as_a_log_and_says_whose_it_is() -> Tested {
+    let (dir, sessions) = folder()?;
+    let (_, events) = sample(&sessions, "a")?;
+    let copy = dir.path().join("some copy");
+    fs::copy(dir.path().join("a.log"), &copy)?;
+    let replay = Sessions::read_file(&copy)?;
+    assert_eq!((replay.id.as_str(), replay.events, replay.damage), ("a", events, None));
+    assert!(matches!(Sessions::read_file(&dir.path().join("none")), Err(LogError::Io { .. })));
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_full_disk_is_told_and_what_waits_is_bounded() -> Tested {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full")?;
+    let mut log = SessionLog::begin(Box::new(full), PathBuf::from("/dev/full"), "a", CAP_BYTES);
+    let told = |error: LogError| matches!(&error, LogError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull) && error.to_string().contains("/dev/full");
+    assert!(log.write_header(1).is_err_and(told));
+    for seq in 1..20 {
+        assert!(log.append(&mode(seq, if seq % 2 == 0 { Posture::Default } else { Posture::Plan })).is_err_and(told));
+    }
+    assert!(log.is_behind() && log.sync().is_err_and(told));
+    Ok(())
+}
+
+#[test]
 fn what_is_not_believed_is_kept_beside() -> Tested {
     let (dir, sessions) = folder()?;
     let (mut bytes, events) = sample(&sessions, "a")?;
@@ -147,13 +301,16 @@ fn odd_files_are_refused_or_replaced_never_believed() -> Tested {
         drop(log);
         assert_eq!(sessions.read("a")?.last_seq(), 1);
     }
-    fs::write(&path, scan::framed(r#"{"voxgate_log":2,"id":"a"}"#))?;
-    assert!(matches!(sessions.open("a"), Err(LogError::Foreign { at: 0, .. })));
-    let unknown = scan::framed(&scan::header("a", 1, 0)) + &scan::framed(r#"{"v":1,"seq":1,"at":1,"kind":"flip"}"#);
-    fs::write(&path, &unknown)?;
-    let error = sessions.open("a").err().ok_or("opened")?.to_string();
-    assert!(error.contains("unknown kind of event \"flip\""), "{error}");
-    assert_eq!(fs::read_to_string(&path)?, unknown);
+    let frames = |lines: &[&str]| { let mut chain = Chain::Start; lines.iter().map(|json| chain.framed(json)).collect::<String>() };
+    let newer = r#"{"voxgate_log":3,"id":"a"}"#;
+    let later = [frames(&[newer]), format!("3 {newer} another shape\n"), frames(&[r#"{"voxgate_log":1,"id":"a"}"#])];
+    let strange = [&scan::header("a", 1, 0), r#"{"v":1,"seq":1,"at":1,"kind":"flip"}"#];
+    for (file, why) in later.iter().zip(["has format 3", "has format 3", "has format 1"]).chain([(&frames(&strange), "unknown kind of event \"flip\"")]) {
+        fs::write(&path, file)?;
+        let error = sessions.open("a").err().ok_or("opened")?;
+        assert!(matches!(error, LogError::Foreign { .. }) && error.to_string().contains(why), "{error}");
+        assert_eq!(&fs::read_to_string(&path)?, file, "it was touched");
+    }
     File::create(&path)?.set_len(1 << 30)?;
     assert_eq!(sessions.read("a")?.damage.map(|d| d.kind), Some(DamageKind::TooLarge));
     #[cfg(unix)]
@@ -213,6 +370,10 @@ fn a_list_shows_the_newest_first() -> Tested {
     Ok(())
 }
 
+/// No space left, input/output error.
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
 /// A disk in memory that refuses from a chosen deed on.
 #[derive(Clone, Default)]
 struct Shaky(Arc<Mutex<ShakyState>>);
@@ -235,13 +396,13 @@ impl Disk for Shaky {
         self.with(|s| {
             let most = if s.fail_add { bytes.len() / 2 } else { bytes.len() };
             s.bytes.extend_from_slice(&bytes[..most]);
-            if s.fail_add { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+            if s.fail_add { Err(io::Error::from_raw_os_error(ENOSPC)) } else { Ok(()) }
         })
     }
     fn sync(&mut self) -> io::Result<()> {
         self.with(|s| {
             s.syncs += 1;
-            if s.fail_sync { Err(io::Error::other("input/output error")) } else { Ok(()) }
+            if s.fail_sync { Err(io::Error::from_raw_os_error(EIO)) } else { Ok(()) }
         })
     }
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -280,16 +441,18 @@ fn what_a_full_disk_refused_is_written_when_there_is_room_again() -> Tested {
 }
 
 #[test]
-fn a_loosening_that_could_not_be_written_is_nowhere() -> Tested {
+fn a_looser_mode_that_could_not_be_written_in_time_is_never_found() -> Tested {
     for (fail_add, fail_sync) in [(true, false), (false, true)] {
         let (mut log, disk) = shaky_log()?;
         log.append(&mode(1, Posture::Plan))?;
         disk.with(|s| (s.fail_add, s.fail_sync) = (fail_add, fail_sync));
-        assert!(log.append_first(&mode(2, Posture::Default)).is_err());
-        assert!(!log.is_behind() && replayed(&disk)?.snapshot().in_plan());
+        assert!(log.append(&mode(2, Posture::Default)).is_err());
+        assert!(log.is_behind() && replayed(&disk)?.snapshot().in_plan());
         disk.with(|s| (s.fail_add, s.fail_sync) = (false, false));
-        log.append(&notice(2))?;
-        assert_eq!(replayed(&disk)?.events, vec![mode(1, Posture::Plan), notice(2)]);
+        log.append(&notice(3))?;
+        let replay = replayed(&disk)?;
+        assert!(replay.snapshot().in_plan() && replay.damage.is_none() && replay.last_seq() == 3, "{replay:?}");
+        assert!(matches!(&replay.events[1].kind, EventKind::Notice { code, .. } if code == "mode_not_written"));
     }
     Ok(())
 }
@@ -311,6 +474,15 @@ fn what_matters_is_synced_at_once_and_the_rest_soon() -> Tested {
     log.sync()?;
     log.sync()?;
     assert_eq!(syncs(), start + 3);
+    // Modes, plans, questions, approvals and dispatch wait for the disk; talk does not.
+    let mut seq = 25;
+    for kind in many_kinds() {
+        let (before, waits) = (syncs(), !matches!(kind, EventKind::Transcript { .. } | EventKind::Todo(_) | EventKind::Speech { .. } | EventKind::Voice(_) | EventKind::Notice { .. }));
+        log.append(&Event { seq, at_ms: 2_000, kind: kind.clone() })?;
+        assert_eq!(syncs() > before, waits, "{kind:?}");
+        seq += 1;
+        log.sync()?;
+    }
     Ok(())
 }
 
@@ -407,7 +579,8 @@ proptest! {
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let mut reader = io::Cursor::new(bytes);
         let mut buffer = Vec::new();
-        while let Ok(piece) = scan::next_piece(&mut reader, &mut buffer) {
+        let mut chain = Chain::Start;
+        while let Ok(piece) = scan::next_piece(&mut reader, &mut buffer, &mut chain) {
             if matches!(piece, scan::Piece::End) { break }
         }
     }

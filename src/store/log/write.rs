@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::chain::Chain;
 use super::disk::Disk;
 use super::{LINE_MAX, LogError, PENDING_MAX, READ_MAX, SYNC_EVERY_MS, compact, scan};
 use crate::dialect::record;
 use crate::engine::event::{Event, EventKind};
+use crate::engine::mode::Posture;
 
 /// The one writer of a log. Dropping it lets the lock go.
 ///
@@ -18,6 +20,8 @@ pub struct SessionLog {
     /// Bytes known to be good.
     length: u64,
     last_seq: u64,
+    /// Where the chain of checksums stands behind the last framed record.
+    chain: Chain,
     /// Framed records the disk has not taken.
     pending: Vec<u8>,
     /// Bytes behind `length` may be there and must go first.
@@ -36,17 +40,17 @@ impl std::fmt::Debug for SessionLog {
 impl SessionLog {
     pub(super) fn begin(disk: Box<dyn Disk>, path: PathBuf, id: &str, cap: u64) -> Self {
         Self {
-            disk, path, id: id.to_string(), length: 0, last_seq: 0, pending: Vec::new(), tail_dirty: false, unsynced_since: None, cap, rotate_at: cap,
+            disk, path, id: id.to_string(), length: 0, last_seq: 0, chain: Chain::Start, pending: Vec::new(), tail_dirty: false, unsynced_since: None, cap, rotate_at: cap,
         }
     }
 
-    pub(super) fn continue_at(&mut self, length: u64, last_seq: u64) {
-        self.length = length;
-        self.last_seq = last_seq;
+    pub(super) fn continue_at(&mut self, length: u64, last_seq: u64, chain: Chain) {
+        (self.length, self.last_seq, self.chain) = (length, last_seq, chain);
     }
 
     pub(super) fn write_header(&mut self, created_ms: u64) -> Result<(), LogError> {
-        self.pending.extend_from_slice(scan::framed(&scan::header(&self.id, created_ms, 0)).as_bytes());
+        self.chain = Chain::Start;
+        self.pending.extend_from_slice(self.chain.framed(&scan::header(&self.id, created_ms, 0)).as_bytes());
         self.write_pending(true)
     }
 
@@ -62,41 +66,38 @@ impl SessionLog {
     /// Time of the oldest record that the disk may not have yet, in Unix milliseconds as the events carry it.
     pub fn unsynced_since(&self) -> Option<u64> { self.unsynced_since }
 
-    /// Writes an event that holds whether it can be written or not (a tightening, something that was said). When the disk
-    /// refuses, the record waits in memory and goes first with the next one.
+    /// Writes an event. When the disk refuses, the record waits in memory and goes first with the next one, with one exception: a
+    /// mode that is not plan must not be found at the next start unless it was written in time, so a notice takes its number.
     ///
     /// # Errors
     /// [`LogError::Io`]: not on the disk yet. [`LogError::Lost`]: too much waits, this record is gone. [`LogError::Order`].
     pub fn append(&mut self, event: &Event) -> Result<(), LogError> {
-        let line = self.line_of(event)?;
-        if self.pending.len() + line.len() > PENDING_MAX.max(LINE_MAX) || self.length >= READ_MAX {
-            return Err(LogError::Lost(event.seq));
+        if event.seq <= self.last_seq {
+            return Err(LogError::Order { last: self.last_seq, got: event.seq });
         }
-        self.pending.extend_from_slice(line.as_bytes());
+        let (before, behind) = (self.chain, self.pending.len());
+        self.keep(event)?;
+        let written = self.write_pending(self.is_due(event));
+        if written.is_err() && is_loose(&event.kind) {
+            self.chain = before;
+            self.pending.truncate(behind);
+            self.keep(&Event { kind: not_written(), ..event.clone() })?;
+        }
         self.last_seq = event.seq;
-        self.unsynced_since.get_or_insert(event.at_ms);
-        self.write_pending(self.is_due(event))?;
+        written?;
         self.rotate_if_large();
         Ok(())
     }
 
-    /// Writes an event that must not hold unless it is written (a loosening): when the disk refuses, nothing of it stays,
-    /// neither in memory nor in the file, and its number is free again.
-    ///
-    /// # Errors
-    /// As [`SessionLog::append`]; the caller then does not apply the event.
-    pub fn append_first(&mut self, event: &Event) -> Result<(), LogError> {
-        let line = self.line_of(event)?;
-        if self.is_behind() {
-            self.write_pending(true)?;
+    /// Frames an event and lets it wait for the disk.
+    fn keep(&mut self, event: &Event) -> Result<(), LogError> {
+        let json = record::encode(event);
+        // Frame and end are not worth counting exactly.
+        if json.len() > LINE_MAX || self.pending.len() + json.len() > PENDING_MAX.max(LINE_MAX) || self.length >= READ_MAX {
+            return Err(LogError::Lost(event.seq));
         }
-        self.pending.extend_from_slice(line.as_bytes());
-        if let Err(error) = self.write_pending(true) {
-            self.pending.clear();
-            return Err(error);
-        }
-        self.last_seq = event.seq;
-        self.rotate_if_large();
+        self.pending.extend_from_slice(self.chain.framed(&json).as_bytes());
+        self.unsynced_since.get_or_insert(event.at_ms);
         Ok(())
     }
 
@@ -106,14 +107,6 @@ impl SessionLog {
     /// [`LogError::Io`].
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.is_behind() || self.unsynced_since.is_some() { self.write_pending(true) } else { Ok(()) }
-    }
-
-    fn line_of(&self, event: &Event) -> Result<String, LogError> {
-        if event.seq <= self.last_seq {
-            return Err(LogError::Order { last: self.last_seq, got: event.seq });
-        }
-        let json = record::encode(event);
-        if json.len() > LINE_MAX { Err(LogError::Lost(event.seq)) } else { Ok(scan::framed(&json)) }
     }
 
     fn is_due(&self, event: &Event) -> bool {
@@ -151,9 +144,9 @@ impl SessionLog {
             return;
         }
         match compact::rewrite(&self.path, &self.id) {
-            Ok((file, length)) => {
+            Ok((file, length, chain)) => {
                 self.disk = Box::new(file);
-                self.length = length;
+                (self.length, self.chain) = (length, chain);
                 self.unsynced_since = None;
                 self.rotate_at = self.cap.max(length + self.cap / 4);
             }
@@ -165,11 +158,15 @@ impl SessionLog {
     }
 }
 
-/// Kinds whose loss would change what may happen next.
+/// Kinds whose loss would change what may happen next, or hide what has happened: modes, plans, questions, approvals, calls.
 fn must_sync(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::Mode(_) | EventKind::Still(_) | EventKind::Draft { .. } | EventKind::Presented(_) | EventKind::PlanDecided { .. } | EventKind::Comment(_) | EventKind::Continued { .. } | EventKind::Question(_)
-            | EventKind::ApprovalRequested(_) | EventKind::ApprovalResolved { .. } | EventKind::Started { .. } | EventKind::Ended { .. }
-    )
+    !matches!(kind, EventKind::Transcript { .. } | EventKind::Todo(_) | EventKind::Speech { .. } | EventKind::Voice(_) | EventKind::Notice { .. })
+}
+
+/// A mode that lets more through than plan.
+fn is_loose(kind: &EventKind) -> bool { matches!(kind, EventKind::Mode(mode) if mode.posture != Posture::Plan) }
+
+/// What stands for a looser mode that the disk refused.
+fn not_written() -> EventKind {
+    EventKind::Notice { code: "mode_not_written".into(), message: "A change of mode could not be written in time, so after a restart it does not hold.".into() }
 }
