@@ -43,7 +43,7 @@ impl World {
         let place = Place { variables: Vec::new(), home: Home::under(home.path()), config, models: home.path().join("no-models") };
         place.home.create().unwrap();
         let parts = Parts {
-            recogniser: stt::start(stt::Settings::Scripted(Vec::new())).await.unwrap(), vad: VadMaker::default(), language: "en".into(), judge: None,
+            recogniser: stt::start(stt::Settings::Scripted(Vec::new())).await.unwrap(), vad: VadMaker::default(), language: "en".into(), judge: None, judge_waits: false,
             voice: tts::open("tone", &VoiceSettings::default()).unwrap(), agent: Arc::new(Scripted::new(steps)), catalogue: place.catalogue().unwrap(), cleaning: Default::default(),
         };
         let hub = Arc::new(place.hub(parts));
