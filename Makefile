@@ -69,6 +69,18 @@ test-pure: ## The pure rooms built and tested alone
 	$(call stage,'Tests: the pure rooms alone')
 	@$(WITHIN) cargo test --no-default-features --lib
 
+.PHONY: model
+model: ## The model of plan mode, every state of it, in its long form (a few minutes)
+	$(call stage,'Every state of the model')
+	@VOXGATE_MODEL=3,1,3,1,1 $(WITHIN) cargo test --no-default-features --lib every_state -- --nocapture
+
+.PHONY: mutants
+mutants: ## The mutant of every row of the ledger against its tests, then every condition of what decides (hours)
+	$(call stage,'Mutants')
+	@scripts/mutants rows
+	@FEATURES=default scripts/mutants rows
+	@scripts/mutants all
+
 .PHONY: test-page
 test-page: ## The page in a headless browser, against a small gateway of its own
 	$(call stage,'Tests: the page in a browser')

@@ -135,11 +135,11 @@ mod tests {
 
     #[test]
     fn ledger_l8_the_gateways_own_folder_is_guarded_however_it_is_written() {
-        let guard = Guard::over(&["/var/lib/voxgate/"], "/srv/work");
+        let guard = Guard::over(&["/var/lib/voxgate/"], "/srv/base");
         for path in ["/var/lib/voxgate", "/var/lib/voxgate/keys/operator", "/var//lib/./voxgate/config.toml", "/srv/../var/lib/voxgate/x", "../../var/lib/voxgate/log", "/../var/lib/voxgate"] {
             assert!(guard.objects(&facts(&[path], &[], &[])).is_some(), "{path}");
         }
-        for path in ["/var/lib/voxgate2", "/var/lib", "notes.txt", "/srv/work/var/lib/voxgate", "var/lib/voxgate"] {
+        for path in ["/var/lib/voxgate2", "/var/lib", "notes.txt", "/srv/base/var/lib/voxgate", "var/lib/voxgate"] {
             assert_eq!(guard.objects(&facts(&[path], &[], &[])), None, "{path}");
         }
         assert!(guard.objects(&facts(&["ok", "/var/lib/voxgate"], &[], &[])).is_some(), "one of many is enough");
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn ledger_l10_commands_that_destroy_a_machine_are_known() {
         for command in [
-            "rm -rf /", "sudo rm -fr /*", "rm -r --no-preserve-root /", "rm -rf ~", "rm -rf $HOME/", "/bin/rm -Rf /etc", "cd / && rm -rf *", "rm --recursive --force /usr/", "rm -rf /home/../",
+            "rm -rf /", "sudo rm -fr /*", "rm -r --no-preserve-root /", "rm -rf ~", "rm -rf $HOME/", "/bin/rm -Rf /etc", "cd / && rm -rf *", "rm --recursive --force /usr/", "rm -rf /usr/../",
             "mkfs.ext4 /dev/sda1", "dd if=/dev/zero of=/dev/sda bs=1M", "echo x > /dev/nvme0n1", ":(){ :|:& };:", "chmod -R 777 /", "shutdown -h now", "sudo reboot", "systemctl poweroff", "find / -delete",
             "bash -c 'rm -rf /'", "kill -9 -1", "init 0",
         ] {

