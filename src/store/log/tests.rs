@@ -159,13 +159,13 @@ fn every_byte_of_four_kib_flipped_and_every_length_cut() -> Tested {
     let (bytes, events) = four_kib(&sessions, "a")?;
     let whole = of_bytes(&bytes)?;
     assert!(whole.snapshot().in_plan() && whole.damage.is_none() && whole.events == events);
-    let strict = |replay: &Replay, what: &dyn Fn() -> String| {
+    let strict = |replay: &Replay, seen: usize, what: &dyn Fn() -> String| {
         assert!(events.starts_with(&replay.events), "{}", what());
         let mut left = Snapshot::default();
         events[..replay.events.len()].iter().for_each(|e| left.apply(e));
         // What is believed folds as it did when it was written; where plan may have been in what is not, plan it is.
         assert!(replay.must_plan() || replay.snapshot() == left, "{}", what());
-        let lost_plan = events[replay.events.len()..].iter().any(|e| matches!(&e.kind, EventKind::Mode(m) if m.posture == Posture::Plan));
+        let lost_plan = events[replay.events.len()..].iter().take(seen).any(|e| matches!(&e.kind, EventKind::Mode(m) if m.posture == Posture::Plan));
         assert!(replay.must_plan() || replay.snapshot().in_plan() || !lost_plan || replay.damage.is_none(), "{}", what());
     };
     for at in 0..bytes.len() {
@@ -174,11 +174,12 @@ fn every_byte_of_four_kib_flipped_and_every_length_cut() -> Tested {
             bad[at] ^= 1 << bit;
             let replay = of_bytes(&bad)?;
             assert!(replay.damage.is_some() && replay.must_plan() | replay.snapshot().in_plan(), "byte {at} bit {bit}: {:?}", replay.damage);
-            strict(&replay, &|| format!("byte {at} bit {bit}"));
+            strict(&replay, usize::MAX, &|| format!("byte {at} bit {bit}"));
         }
     }
     for cut in 0..bytes.len() {
-        strict(&of_bytes(&bytes[..cut])?, &|| format!("cut at {cut}"));
+        // Of what was cut off, a part of one record is there to judge by; what came after it left no trace.
+        strict(&of_bytes(&bytes[..cut])?, 1, &|| format!("cut at {cut}"));
     }
     Ok(())
 }
@@ -261,6 +262,8 @@ fn a_real_full_disk_is_told_and_what_waits_is_bounded() -> Tested {
     let mut log = SessionLog::begin(Box::new(full), PathBuf::from("/dev/full"), "a", CAP_BYTES);
     let told = |error: LogError| matches!(&error, LogError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull) && error.to_string().contains("/dev/full");
     assert!(log.write_header(1).is_err_and(told));
+    // What was half written cannot be taken back on a device: the next attempts fail at that.
+    let told = |error: LogError| matches!(&error, LogError::Io { .. }) && error.to_string().contains("/dev/full");
     for seq in 1..20 {
         assert!(log.append(&mode(seq, if seq % 2 == 0 { Posture::Default } else { Posture::Plan })).is_err_and(told));
     }
