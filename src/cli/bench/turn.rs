@@ -93,7 +93,7 @@ pub async fn run(place: &Place, args: &TurnArgs) -> Result<ExitCode, Trouble> {
              counted from the last frame that the detector took for voice; decisions are counted from there, samples from the decision. p50 and p95."
         ),
         rows,
-        notes: vec![format!("{lost} of {said} lines got no decision of their own within 8 s."), "The first sample may be that of a sign (a short tone) before the words.".into()],
+        notes: vec![format!("{lost} of {said} lines got no decision of their own within 8 s."), "The gate turns before anything is written or told: from the decision of \"enter plan mode\" on no call that changes something begins.".into(), "The first sample may be that of a sign (a short tone) before the words.".into()],
     };
     show(&figure, &args.publish)?;
     Ok(ExitCode::SUCCESS)
