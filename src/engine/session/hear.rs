@@ -15,6 +15,8 @@ use super::{Engine, QUIET_AFTER_MS, QUIET_BEFORE_MS};
 
 /// A loosening sentence shorter than this was not said.
 const LOOSEN_SHORTEST_MS: u64 = 350;
+/// The end of what was committed just now can be heard once more; shorter than this it is nobody's beginning.
+const SCRAP_MS: u64 = 240;
 /// Recognitions that may fail in a row before hearing counts as broken.
 const FAILURES_MAX: u32 = 3;
 
@@ -39,7 +41,7 @@ pub(super) struct Ears {
     pub(super) last: Option<LastTurn>,
     committed: Option<Committed>,
     commit_from_ms: u64,
-    /// Where somebody began to speak since the last commit.
+    /// Where somebody began to say words that wait for the client's commit.
     spoken_at: Option<Ms>,
     /// End of the last utterance that the ear carried out although the client takes its turns by hand.
     acted_ms: u64,
@@ -113,12 +115,7 @@ impl Engine {
 
     fn on_ear(&mut self, event: EarEvent) {
         match event {
-            EarEvent::Onset { .. } => {
-                self.ears.item = None;
-                self.ears.told = false;
-                let began = self.ears.listener.ear().current().map(|u| u.began_at);
-                self.ears.spoken_at = self.ears.spoken_at.or(began);
-            }
+            EarEvent::Onset { .. } => { self.ears.item = None; self.ears.told = false }
             EarEvent::Over(utterance) => self.take_breath(utterance),
             EarEvent::Sustained(utterance) => if !self.ears.floor.was_over(utterance) { self.tell_speech(utterance) },
             EarEvent::Insistent(utterance) => self.insists(utterance),
@@ -131,10 +128,7 @@ impl Engine {
                 self.act(Action::Forget { utterance, to_ms });
                 self.goes_on(utterance);
             }
-            EarEvent::Click(_) => {
-                self.ears.spoken_at = None;
-                self.leave_floor();
-            }
+            EarEvent::Click(_) => self.leave_floor(),
         }
     }
 
@@ -246,6 +240,8 @@ impl Engine {
             // Taken by the ear: a commit by hand that comes later has only what is said from here on.
             self.ears.commit_from_ms = utterance.last_ms;
             self.ears.spoken_at = None;
+        } else if !words.is_empty() && utterance.last_ms - utterance.began_ms >= SCRAP_MS {
+            self.ears.spoken_at.get_or_insert(utterance.began_at);
         }
         if went_on {
             // It was said while listening. Playback has gone on; nothing else comes of it.
@@ -324,11 +320,12 @@ impl Engine {
         let to_ms = self.ears.listener.ear().now_ms();
         let from_ms = self.ears.commit_from_ms.max(to_ms.saturating_sub(LONGEST_MS));
         self.ears.commit_from_ms = to_ms;
+        let open = self.ears.listener.ear().current().map(|u| u.began_at);
+        let spoken_at = self.ears.spoken_at.take().or(open);
         self.drop_open();
         let utterance = UtteranceId(self.fresh());
         self.act(Action::Leg(LegNote::Committed(item.clone())));
         let began_at = self.now.saturating_sub(to_ms - from_ms);
-        let spoken_at = self.ears.spoken_at.take();
         self.ears.committed = Some(Committed { utterance, item, to_ms, began_at, spoken_at, acted: self.ears.acted_ms > from_ms });
         self.act(Action::Recognise { utterance, from_ms, to_ms });
     }
@@ -359,7 +356,10 @@ impl Engine {
             return;
         }
         // Between two commits the microphone may have been open all the time, and our own voice in it.
-        let Some(decision) = self.without_echo(&words_of(&heard.text), decision.clone(), spoken_at.unwrap_or(began_at), self.now) else {
+        let words = words_of(&heard.text);
+        // Where the ear heard nobody begin, the words began no earlier than they take to be said.
+        let from = spoken_at.unwrap_or_else(|| began_at.max(self.now.saturating_sub(1_000 + 600 * words.len() as u64)));
+        let Some(decision) = self.without_echo(&words, decision.clone(), from, self.now) else {
             self.count(Count::Intent { decision: decision.name(), reason: "echo" });
             self.transcript(utterance, &heard.text, item, false);
             if want { self.say_plain("I only heard myself. Please say that once more.") }
