@@ -395,7 +395,7 @@ impl Driver {
             self.mouth.tell(LegOutput::Notice { code: code.clone(), message: message.clone() });
         }
         let kept = if self.written && self.journal.lasts() { Kept::Logged } else { Kept::Memory };
-        let text: Arc<str> = feral::frame_kept(event, self.engine.snapshot(), &self.id, &message_id(), kept).into();
+        let text: Arc<str> = feral::frame_kept(event, self.engine.taken(), &self.id, &message_id(), kept).into();
         if let Some(sink) = &mut self.sink { sink(&text) }
         self.mirrors.frame(event.seq, text);
     }
@@ -729,7 +729,7 @@ impl Driver {
             Command::Chat(door, text, reply) => self.chat(door, &text, reply),
             Command::Snapshot(reply) => { let _ = reply.send(self.engine.snapshot().clone()); }
             Command::Subscribe(since, reply) => {
-                let subscription = self.mirrors.subscribe(self.engine.snapshot().clone(), since);
+                let subscription = self.mirrors.subscribe(self.engine.taken().clone(), since);
                 if reply.send(subscription).is_ok() {
                     self.input(Input::Announced);
                 }

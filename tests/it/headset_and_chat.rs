@@ -49,7 +49,7 @@ async fn what_is_typed_is_heard_and_the_first_answer_wins() {
     headset.quiet().await;
     assert_eq!((adds(&chat, seen), notes(&gateway)), (1, vec!["buy bread".to_string()]));
     let again = chat.send("approval_decision", json!({"request_id": request, "decision": "deny"})).await;
-    assert_eq!((&again["ok"], &again["code"]), (&json!(false), &json!("no_such_request")));
+    assert_eq!((&again["ok"], &again["code"]), (&json!(true), &json!("already")));
 
     // The headset answers first; a click afterwards answers nothing.
     headset.quiet().await;
@@ -61,7 +61,7 @@ async fn what_is_typed_is_heard_and_the_first_answer_wins() {
     let resolved = chat.event_after(seen, "the spoken answer", |e| e["type"] == "approval_resolved").await;
     assert_eq!((&resolved["payload"]["request_id"], &resolved["payload"]["by"]["surface"]), (&request, &json!("voice")));
     let late = chat.send("approval_decision", json!({"request_id": request, "decision": "deny"})).await;
-    assert_eq!((&late["ok"], &late["code"]), (&json!(false), &json!("no_such_request")));
+    assert_eq!((&late["ok"], &late["code"]), (&json!(true), &json!("already")));
     headset.answer_after(0, "i added buy salt").await;
     assert_eq!((adds(&chat, seen), notes(&gateway)), (1, vec!["buy bread".to_string(), "buy salt".to_string()]));
     chat.agrees(&gateway).await;

@@ -68,8 +68,9 @@ fn forty_kills_lose_nothing_that_was_told() {
 #[test]
 fn the_words_of_the_project_loosen_nothing() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE-APACHE"].map(|name| root.join(name)).into();
-    files.extend(std::fs::read_dir(root.join("src/engine")).expect("a folder").map(|e| e.expect("an entry").path()).filter(|p| p.extension().is_some_and(|x| x == "rs") && !tells_the_sentences(p)));
+    let mut files: Vec<_> = ["ARCHITECTURE.md", "CHANGELOG.md", "LICENSE-APACHE"].map(|name| root.join(name)).into();
+    let rooms = ["src/engine", "src/server", "src/session", "src/media"];
+    files.extend(rooms.iter().flat_map(|room| std::fs::read_dir(root.join(room)).expect("a folder")).map(|e| e.expect("an entry").path()).filter(|p| p.extension().is_some_and(|x| x == "rs") && !tells_the_sentences(p)));
     let names: Vec<String> = files.iter().map(|p| p.display().to_string()).collect();
     let home = tempfile::tempdir().expect("a folder");
     let (code, told, error) = ended(home.path(), &[&["eval", "text"][..], &names.iter().map(String::as_str).collect::<Vec<_>>()].concat());
@@ -81,7 +82,7 @@ fn the_words_of_the_project_loosen_nothing() {
 
 /// Files whose subject is the very sentences that loosen.
 fn tells_the_sentences(path: &Path) -> bool {
-    ["grammar.rs", "intent.rs", "readback.rs"].iter().any(|name| path.ends_with(name))
+    ["grammar.rs", "intent.rs", "language.rs", "readback.rs", "sentence.rs", "turn.rs"].iter().any(|name| path.ends_with(name))
 }
 
 /// The disk takes nothing more under a running conversation: plan holds at once and says `persisted: false`, a loosening does not

@@ -112,6 +112,8 @@ pub struct Engine {
     gate: Gate,
     table: Arc<[Scored]>,
     snap: Snapshot,
+    /// The fold of the events that were taken out: what a frame of the last one tells of.
+    taken: Snapshot,
     out: VecDeque<Output>,
     now: Ms,
     /// Unix milliseconds at engine time 0.
@@ -178,7 +180,7 @@ impl Engine {
         let serial = snap.seq;
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
-            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: shared_table(config.ear.language), snap,
+            turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: shared_table(config.ear.language), taken: snap.clone(), snap,
             out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
         }
     }
@@ -188,6 +190,10 @@ impl Engine {
 
     /// The state: the fold of every event so far.
     pub fn snapshot(&self) -> &Snapshot { &self.snap }
+
+    /// The fold up to the event that was taken out last. What one input does to the state is many events; each is told with the state
+    /// that it makes, as anybody finds it who folds the log.
+    pub fn taken(&self) -> &Snapshot { &self.taken }
 
     /// True while an answer, a call, a speech, a question or a draining call is open.
     pub fn is_busy(&self) -> bool {
@@ -254,7 +260,9 @@ impl Engine {
 
     /// The next thing to do, or how long to wait.
     pub fn poll_output(&mut self) -> Output {
-        self.out.pop_front().unwrap_or_else(|| Output::Wait(self.deadline()))
+        let output = self.out.pop_front().unwrap_or_else(|| Output::Wait(self.deadline()));
+        if let Output::Event(event) = &output { self.taken.apply(event) }
+        output
     }
 
     /// What follows from every change: calls, speech and turns that may go on now.
