@@ -490,15 +490,15 @@ fn ledger_d32_a_call_that_belongs_to_no_turn_of_this_conversation_is_none() {
 
 #[test]
 fn ledger_d35_d37_a_review_is_no_permission_and_consent_is_exact() {
-    let mut w = World::reviewing();
-    w.say("Approve plan one.");
-    assert_eq!(w.engine.question().map(|q| (q.kind, q.version)), Some((QuestionKind::Approve, Some(1))));
     for words in ["Yes, go ahead.", "Confirm plan one but use the other list.", "Confirm plan one if you like.", "Confirm plan two.", "Okay."] {
+        let mut w = World::reviewing();
+        w.say("Approve plan one.");
+        assert_eq!(w.engine.question().map(|q| (q.kind, q.version, q.state)), Some((QuestionKind::Approve, Some(1), QuestionState::Heard)));
         w.say_now(words);
         w.settle();
         assert!(w.in_plan(), "{words}");
+        assert!(w.state().approvals.is_empty(), "no tool's request was made or answered by it");
     }
-    assert!(w.state().approvals.is_empty(), "no tool's request was made or answered by it");
     let mut w = World::asked();
     w.say_now("Confirm plan one.");
     w.settle();

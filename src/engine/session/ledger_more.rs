@@ -291,9 +291,9 @@ fn behaviour_d_6_a_write_that_fails_leaves_the_old_state_and_the_next_try_goes_t
 
 #[test]
 fn behaviour_d_14_consent_is_one_answer_to_one_question() {
-    let mut w = World::reviewing();
-    w.say("Approve plan one.");
     for near in ["Confirm plan one and hurry.", "Confirm.", "Confirm plan one or two.", "I would confirm plan one.", "Don't confirm plan one."] {
+        let mut w = World::reviewing();
+        w.say("Approve plan one.");
         w.say_now(near);
         w.settle();
         assert!(w.in_plan(), "{near}");
