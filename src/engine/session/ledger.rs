@@ -546,7 +546,7 @@ fn ledger_d40_a_reload_in_the_middle_of_a_review_never_leaves() {
     w.say("Approve plan one.");
     assert!(w.engine.question().is_some());
     let back = w.restarted();
-    assert!(back.snapshot().in_plan() && back.question().is_none());
+    assert!(back.snapshot().in_plan() && back.snapshot().restored && back.unannounced && back.question().is_none(), "and somebody is told before anything runs");
     assert_eq!(back.snapshot().version(1).map(|p| p.status), Some(PlanStatus::Waiting));
     w.input(Input::LegGone);
     w.silence(200_000);
