@@ -36,7 +36,7 @@ ready: cargo-here ## What `run` does, without the start
 	@cargo run --quiet -- models get
 
 .PHONY: test
-test: test-ready test-rust test-gate test-pure test-page ## Bring what tests need and run all of them
+test: test-ready test-rust test-gate test-pure test-mutants test-page ## Bring what tests need and run all of them
 	$(call stage,'All tests passed')
 
 .PHONY: test-ready
@@ -68,6 +68,16 @@ test-gate: ## The gate under a scheduler that tries many interleavings
 test-pure: ## The pure rooms built and tested alone
 	$(call stage,'Tests: the pure rooms alone')
 	@$(WITHIN) cargo test --no-default-features --lib
+
+.PHONY: test-mutants
+test-mutants: ## Every condition of the gate, turned round: a test goes red for each
+	$(call stage,'Tests: each condition of the gate matters')
+	@MUTANTS_COPY=$(TARGET)/mutants-copy MUTANTS_TARGET=$(TARGET) $(WITHIN) scripts/mutants gate
+
+.PHONY: proofs
+proofs: ## Model, histories and mutants as a figure (after `make mutants`, which takes long)
+	$(call stage,'Proofs')
+	@scripts/proofs
 
 .PHONY: model
 model: ## The model of plan mode, every state of it, in its long form (a few minutes)

@@ -196,3 +196,17 @@ impl UserAction {
             .then(|| Self { decide, by: By { surface: Surface::Client, utterance: None, words: words.to_string() } })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_decided_is_told_apart() {
+        assert_eq!([By::gateway().actor(), By::agent().actor()], ["gateway", "agent"]);
+        let spoken = UserAction::spoken(Decide::Leave, UtteranceId(1), "exit plan mode");
+        assert_eq!((spoken.by().actor(), spoken.by().has_screen()), ("user", false));
+        let door = OperatorDoor::vouch(Surface::Rest).map(|d| d.decide(Decide::Leave, "")).expect("REST is a control door");
+        assert_eq!((door.by().actor(), door.by().has_screen()), ("user", true));
+    }
+}

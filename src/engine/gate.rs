@@ -67,12 +67,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The call it is for.
-    pub fn call(&self) -> &CallId { &self.call }
     /// Class of the call.
     pub fn effect(&self) -> Effect { self.effect }
-    /// Epoch it was given under.
-    pub fn epoch(&self) -> u32 { self.epoch }
 }
 
 /// Where a gate keeps its word: an atomic that clones share, sequentially consistent in everything.

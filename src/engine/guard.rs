@@ -67,7 +67,8 @@ fn is_inward(url: &str) -> bool {
         return true;
     }
     let name = host.split(':').next().unwrap_or_default().trim_end_matches('.');
-    if name.is_empty() || name == "localhost" || name.ends_with(".localhost") || name.ends_with(".local") || name.ends_with(".internal") || !name.contains('.') {
+    // A name without a dot is this machine's or its network's.
+    if name.ends_with(".localhost") || name.ends_with(".local") || name.ends_with(".internal") || !name.contains('.') {
         return true;
     }
     let parts: Vec<&str> = name.split('.').collect();
@@ -144,7 +145,9 @@ mod tests {
         }
         assert!(guard.objects(&facts(&["ok", "/var/lib/voxgate"], &[], &[])).is_some(), "one of many is enough");
         assert!(guard.objects(&facts(&[], &["cat /var/lib/voxgate/keys"], &[])).is_some());
-        assert_eq!(Guard::over(&["/"], "").objects(&facts(&["/etc/hosts"], &[], &[])), None, "the whole machine is not the gateway's folder");
+        let whole = Guard::over(&["/"], "");
+        assert_eq!([whole.objects(&facts(&["/etc/hosts"], &[], &[])), whole.objects(&facts(&["/"], &["ls /"], &[]))], [None, None], "the whole machine is not the gateway's folder");
+        assert_eq!(["..", "../a", "a/../../b", "/../b", "a/./b//"].map(tidy), ["..", "../a", "../b", "/b", "a/b"], "what leads out of a relative path stays");
     }
 
     #[test]
@@ -152,11 +155,11 @@ mod tests {
         for url in [
             "http://127.0.0.1:8710/api", "http://localhost/x", "https://LOCALHOST:1", "http://[::1]/", "http://10.0.0.1", "http://192.168.1.1", "http://172.16.0.9", "http://169.254.169.254/latest",
             "http://2130706433/", "http://0x7f.0.0.1", "http://127.1", "http://0177.0.0.1", "http://a@127.0.0.1/", "http://user:p@localhost", "ftp://example.org", "file:///etc", "http://intranet/", "http://x.local",
-            "http://0.0.0.0:8710", "http://127.0.0.1.", "http://100.64.0.1", "", "http://",
+            "http://0.0.0.0:8710", "http://127.0.0.1.", "http://100.64.0.1", "", "http://", "http://x.localhost", "http://x.internal", "http://224.0.0.1", "http://198.18.0.1", "http://1.2.3.4.5", "http://8.8.08.8",
         ] {
             assert!(Guard::none().objects(&facts(&[], &[], &[url])).is_some(), "{url}");
         }
-        for url in ["https://example.org/a?b=c", "http://example.org:8080", "https://8.8.8.8/", "https://127.0.0.1.example.org/"] {
+        for url in ["https://example.org/a?b=c", "http://example.org:8080", "https://8.8.8.8/", "https://127.0.0.1.example.org/", "https://104.18.0.5", "https://172.15.0.1", "https://100.63.0.1", "https://x.0x.example"] {
             assert_eq!(Guard::none().objects(&facts(&[], &[], &[url])), None, "{url}");
         }
     }
@@ -166,11 +169,11 @@ mod tests {
         for command in [
             "rm -rf /", "sudo rm -fr /*", "rm -r --no-preserve-root /", "rm -rf ~", "rm -rf $HOME/", "/bin/rm -Rf /etc", "cd / && rm -rf *", "rm --recursive --force /usr/", "rm -rf /usr/../",
             "mkfs.ext4 /dev/sda1", "dd if=/dev/zero of=/dev/sda bs=1M", "echo x > /dev/nvme0n1", ":(){ :|:& };:", "chmod -R 777 /", "shutdown -h now", "sudo reboot", "systemctl poweroff", "find / -delete",
-            "bash -c 'rm -rf /'", "kill -9 -1", "init 0",
+            "bash -c 'rm -rf /'", "kill -9 -1", "init 0", "wipefs -a /dev/sda", "blkdiscard /dev/sdb", "shred -n 1 /dev/sda", "telinit 6", "halt", "poweroff", "chown -R nobody /usr", "rm -r *", "kill -KILL -1",
         ] {
             assert!(catastrophic(command).is_some(), "{command}");
         }
-        for command in ["rm -rf target", "rm -rf ./build", "rm /tmp/x", "ls -R /", "git status", "dd if=a of=b", "echo rm", "chmod -R u+w docs", "find . -delete", "dd if=x of=/dev/null", "kill -9 123", "grep -r shut ."] {
+        for command in ["rm -rf target", "rm -rf ./build", "rm /tmp/x", "ls -R /", "git status", "dd if=a of=b", "echo rm", "chmod -R u+w docs", "find . -delete", "dd if=x of=/dev/null", "kill -9 123", "grep -r shut .", "rm -f /var", "rm -f /", "rm --preserve-root /", "chmod 755 /", "find / -name x", "find x -delete", "shred notes", "init 3", "systemctl status", "kill -1 123", "kill -15 -1", "dd of=/tmp/x"] {
             assert_eq!(catastrophic(command), None, "{command}");
         }
     }

@@ -113,19 +113,20 @@ pub fn decide_by(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Moment
         return if by_text.loosens() && heard.tokens > 0 { nothing } else { by_text };
     }
     let by_sound = by_voice(resolve(meaning_by_sound(rules, heard, table, moment), &heard.text, moment), moment);
+    agreed(by_text, by_sound, nothing)
+}
+
+/// What the words and the sound come to together. `nothing`: what an utterance comes to that decides nothing.
+fn agreed(by_text: Decision, by_sound: Decision, nothing: Decision) -> Decision {
     let silent = |d: &Decision| matches!(d, Decision::None | Decision::Neither { .. });
     match (&by_text, &by_sound) {
         // A denial stands, written or spoken, whatever else it is taken for: "No." is often written "Yeah."
-        (Decision::Deny | Decision::Hold, Decision::Deny | Decision::Hold) => by_text,
-        (_, Decision::Deny | Decision::Hold) => by_sound,
         (Decision::Deny | Decision::Hold, _) => by_text,
+        (_, Decision::Deny | Decision::Hold) => by_sound,
         // Nothing loosens by its words alone: the sound must agree, with its lead over every rival.
-        (text, sound) if text.loosens() && silent(sound) => nothing,
-        (text, sound) if silent(text) && silent(sound) => by_text,
-        (text, _) if silent(text) => by_sound,
-        (_, sound) if silent(sound) => by_text,
-        // Both know a command and differ: the harmless one counts.
-        (text, sound) if text != sound && text.loosens() => by_sound,
+        (text, sound) if silent(sound) => if text.loosens() { nothing } else { by_text },
+        // Where both know a command and differ, the harmless one counts.
+        (text, _) if silent(text) || text.loosens() => by_sound,
         _ => by_text,
     }
 }
@@ -170,6 +171,11 @@ pub struct Rules {
     pub consent: Rule,
     /// The same on a worse sound.
     pub consent_faint: Rule,
+    /// Consents in two words: they are also the end of longer sentences ("don't go ahead", "if it is safe, go ahead"), whose front a
+    /// noise swallows. No worse sound will do.
+    pub consent_short: Rule,
+    /// A short consent counts only while it is less likely than this that nobody spoke.
+    pub short_no_speech: f32,
     /// What the lead of a strict sentence must have on top where something else was written.
     pub unwritten: f32,
     /// Denies or holds while nothing is open.
@@ -190,7 +196,8 @@ const fn rule(relative: f32, floor: f32, lead: f32) -> Rule { Rule { relative, f
 
 /// Fitted on one half of the voices of `voxgate eval commands` and judged on the other.
 pub const RULES: Rules = Rules {
-    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -4.0, 2.0), loosening_faint: rule(-2.0, -7.0, 3.5), consent: rule(-2.0, -4.0, 2.0), consent_faint: rule(-2.0, -5.5, 3.5), unwritten: 0.0,
+    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -4.0, 2.0), loosening_faint: rule(-2.0, -7.0, 3.5), consent: rule(-2.0, -4.0, 2.0), consent_faint: rule(-2.0, -5.5, 3.5),
+    consent_short: rule(-1.0, -2.2, 3.0), short_no_speech: 0.4, unwritten: 0.0,
     denial: rule(-3.0, -6.0, 1.0), denial_asked: rule(-4.0, -8.0, 0.5), other: rule(-2.0, -16.0, 1.0), opposed: 2.0, no_speech: 0.7, tokens: 16,
 };
 
@@ -250,6 +257,8 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
     let (rule, faint) = match found.meaning.class() {
         Class::Harmless => (&rules.harmless, None),
         Class::Loosening => (&rules.loosening, Some(&rules.loosening_faint)),
+        Class::Consent if found.words <= 2 && heard.no_speech > rules.short_no_speech => return None,
+        Class::Consent if found.words <= 2 => (&rules.consent_short, Some(&rules.consent_short)),
         Class::Consent => (&rules.consent, Some(&rules.consent_faint)),
         Class::Denial => (&rules.denial, None),
         Class::Other => (&rules.other, None),
@@ -390,6 +399,10 @@ fn review_word(meaning: Meaning, moment: &Moment) -> Decision {
 }
 
 #[cfg(test)]
+#[path = "intent_tests.rs"]
+mod verdicts;
+
+#[cfg(test)]
 mod tests {
     use super::super::grammar::phrase_table_of;
     use super::super::heard::PhraseScore;
@@ -428,6 +441,13 @@ mod tests {
     fn what_loosens_leads_every_rival_and_all_denials_together() {
         assert_eq!(judged(&heard("Go ahead.", &[("Go ahead", -0.4), ("No", -4.0)]), &TOOL), Decision::Approve);
         assert_eq!(judged(&heard("Go ahead.", &[("Go ahead", -0.4), ("Go away", -1.5)]), &TOOL), Decision::Neither { bare: false });
+        // "If it is safe, go ahead." and "Don't go ahead." with their fronts under a noise, as two voices were heard.
+        for (ll, free, no, no_speech) in [(-2.8, -3.3, -7.4, 0.28), (-3.3, -3.8, -8.0, 0.65), (-0.4, -0.5, -8.0, 0.5)] {
+            let faint = Heard { free_ll: free, no_speech, ..heard("Go ahead.", &[("Go ahead", ll), ("No", no)]) };
+            assert_eq!(judged(&faint, &TOOL), Decision::Neither { bare: false }, "two words need a clear sound: {ll}, {no_speech}");
+            let whole = Heard { free_ll: free, no_speech, ..heard("Yes, go ahead.", &[("Yes, go ahead", ll), ("No", no)]) };
+            assert_eq!(judged(&whole, &TOOL), Decision::Approve, "the whole sentence does not");
+        }
         let crowd: Vec<_> = [("Go ahead", -0.4), ("No", -2.6), ("Don't go ahead", -2.6), ("Go ahead no", -2.6), ("No, wait", -2.6)].into();
         assert_eq!(judged(&heard("Go ahead.", &crowd), &TOOL), Decision::Neither { bare: false }, "no denial alone is near, all together are");
         assert_eq!(judged(&heard("Confirm plan two.", &[("Confirm plan two", -0.4), ("Confirm plan two no", -1.4)]), &CONFIRM), Decision::Neither { bare: false });

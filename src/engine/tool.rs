@@ -125,21 +125,48 @@ pub fn call_hash(tool: &str, arguments: &Value) -> CallHash {
     let mut hasher = Sha256::new();
     hasher.update(tool.as_bytes());
     hasher.update([0]);
-    hasher.update(canonical(arguments).as_bytes());
+    let mut text = String::new();
+    canonical(arguments, &mut text);
+    hasher.update(text.as_bytes());
     hasher.finalize().into()
 }
 
-fn canonical(value: &Value) -> String {
+/// Compact JSON with sorted keys. Written into one text: the gate hashes each call it lets through, twice.
+fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
-            let mut keys: Vec<_> = map.keys().collect();
-            keys.sort();
-            let fields: Vec<_> = keys.iter().map(|k| format!("{}:{}", Value::from(k.as_str()), canonical(&map[k.as_str()]))).collect();
-            format!("{{{}}}", fields.join(","))
+            let mut fields: Vec<_> = map.iter().collect();
+            fields.sort_by_key(|(key, _)| key.as_str());
+            out.push('{');
+            for (n, (key, value)) in fields.into_iter().enumerate() {
+                if n > 0 { out.push(',') }
+                quoted(key, out);
+                out.push(':');
+                canonical(value, out);
+            }
+            out.push('}');
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
-        other => other.to_string(),
+        Value::Array(items) => {
+            out.push('[');
+            for (n, item) in items.iter().enumerate() {
+                if n > 0 { out.push(',') }
+                canonical(item, out);
+            }
+            out.push(']');
+        }
+        Value::String(text) => quoted(text, out),
+        other => out.push_str(&other.to_string()),
     }
+}
+
+/// A text as JSON has it. Most need no escapes.
+fn quoted(text: &str, out: &mut String) {
+    if text.bytes().any(|b| b < 0x20 || b == b'"' || b == b'\\') {
+        return out.push_str(&Value::from(text).to_string());
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
 }
 
 /// How a call ended.
@@ -209,6 +236,17 @@ pub fn fill_slots(template: &str, arguments: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_is_over_compact_json_with_sorted_keys() {
+        let strange = "a\"\\\n\u{1}\u{7f}ü";
+        let given = serde_json::json!({"b": [1, 2.5, null, strange, [], {}], "k\"ey": -0.0, "a": {"d": true, "c": "x"}});
+        let sorted = serde_json::json!({"a": {"c": "x", "d": true}, "b": [1, 2.5, null, strange, [], {}], "k\"ey": -0.0});
+        let mut text = String::new();
+        canonical(&given, &mut text);
+        assert_eq!(text, sorted.to_string());
+        assert_eq!(call_hash("t", &given), call_hash("t", &sorted));
+    }
 
     fn spec(name: &str, effect: Effect) -> ToolSpec {
         ToolSpec {

@@ -101,7 +101,7 @@ impl Default for EarSettings {
     fn default() -> Self {
         Self {
             on: 0.5, off: 0.35, look_ms: 100, silence_ms: 500, answer_silence_ms: 300, command_silence_ms: 320, loosen_silence_ms: 600, complete_silence_ms: 300,
-            unfinished_silence_ms: 1_400, complete_from: 0.8, unfinished_to: 0.2, duck_ms: 60, early_look_ms: 320, barge_in_ms: 400, false_interruption_ms: 2_500,
+            unfinished_silence_ms: 1_400, complete_from: 0.8, unfinished_to: 0.5, duck_ms: 60, early_look_ms: 320, barge_in_ms: 400, false_interruption_ms: 2_500,
             join_ms: 1_200, stuck_ms: 1_200, automatic: true, language: Language::English,
         }
     }

@@ -53,7 +53,8 @@ const CASES: &[Case] = &[
 pub fn run(args: &GateArgs) -> Result<ExitCode, Trouble> {
     let mut times: Vec<(&Case, [f64; 2])> = CASES.iter().map(|case| (case, measure(case))).collect();
     times.sort_by(|a, b| b.1[0].total_cmp(&a.1[0]));
-    let slowest = times.first().map_or(0.0, |(_, [median, _])| *median);
+    // A verdict is `judge`; beginning is the runner's, and reported beside it.
+    let slowest = times.iter().find(|(case, _)| !case.begins).map_or(0.0, |(_, [median, _])| *median);
     let mut rows = vec![Row::told("slowest verdict, median", format!("{slowest:.0} ns")).number("ns", slowest).aim("at most 1000 ns", slowest <= AIM_NS)];
     rows.extend(times.iter().map(|(case, [median, late])| Row::told(case.what, format!("{median:.0} ns, 99 in 100 under {late:.0} ns")).number("ns", *median).number("p99_ns", *late)));
     let figure = Figure {

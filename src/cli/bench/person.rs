@@ -68,6 +68,8 @@ pub enum Mark {
     Words(usize),
     /// The gateway has made up its mind about an utterance: its words are written down.
     Decided(String),
+    /// Plan mode is on: the gate had turned and the log was written before this was told.
+    Planned,
     /// The first sample after silence came out.
     FirstSample,
 }
@@ -93,6 +95,9 @@ impl Marks {
         let payload = if frame["payload"].is_object() { &frame["payload"] } else { &frame };
         if frame["type"] == "transcript" && payload["role"] == "user" {
             self.note(Mark::Decided(payload["text"].as_str().unwrap_or_default().to_string()));
+        }
+        if frame["type"] == "plan_mode" && payload["plan_mode"] == true {
+            self.note(Mark::Planned);
         }
     }
 

@@ -55,6 +55,8 @@ struct Times {
     decided: f64,
     /// From the decision to the first sample.
     sample: Option<f64>,
+    /// From the end of the words to plan mode being told, for the line that asks for it.
+    planned: Option<f64>,
 }
 
 /// Measures, prints, publishes.
@@ -148,7 +150,9 @@ fn timed(marks: &[(Duration, Mark)], hangovers: &[f64]) -> Vec<(Line, Times)> {
         let rest: Vec<&(Duration, Mark)> = marks[n + 1..].iter().take_while(|(_, m)| !matches!(m, Mark::Words(_))).collect();
         let Some((decided, _)) = rest.iter().find(|(_, m)| matches!(m, Mark::Decided(_))) else { continue };
         let sample = rest.iter().find(|(when, m)| *m == Mark::FirstSample && when >= decided).map(|(when, _)| ms(*when) - ms(*decided));
-        out.push((SCRIPT[*line].0, Times { hangover: hangovers[*line], decided: ms(*decided) - ms(*at), sample }));
+        let asks = SCRIPT[*line].0 == Line::Command;
+        let planned = rest.iter().find(|(_, m)| asks && *m == Mark::Planned).map(|(when, _)| ms(*when) - ms(*at));
+        out.push((SCRIPT[*line].0, Times { hangover: hangovers[*line], decided: ms(*decided) - ms(*at), sample, planned }));
     }
     out
 }
@@ -173,11 +177,16 @@ fn rows_of(line: Line, threads: u32, times: &[Times], endpoint: f64) -> Vec<Row>
         }
     };
     let after = |t: &Times| t.decided - t.hangover - endpoint;
-    vec![
+    let effect = |t: &Times| t.planned.map(|p| p - t.hangover - endpoint);
+    let mut rows = vec![
         told("end of the words to the decision", times.iter().map(|t| t.decided).collect(), None),
         told(&format!("decision after its endpoint ({endpoint:.0} ms of silence)"), times.iter().map(after).collect(), Some(DECIDED_MS)),
         told("first sample after the decision", times.iter().filter_map(|t| t.sample).collect(), Some(SAMPLE_MS)),
-    ]
+    ];
+    if line == Line::Command {
+        rows.push(told("enter to effect: plan mode told after its endpoint (the gate turns before that)", times.iter().filter_map(effect).collect(), Some(DECIDED_MS)));
+    }
+    rows
 }
 
 fn percentile(values: &[f64], share: f64) -> f64 {
@@ -194,12 +203,13 @@ mod tests {
     fn times_belong_to_the_line_before_them() {
         let at = |ms: u64, mark| (Duration::from_millis(ms), mark);
         let marks = [
-            at(1_000, Mark::Words(0)), at(1_500, Mark::Decided("a".into())), at(1_580, Mark::FirstSample),
+            at(1_000, Mark::Words(0)), at(1_500, Mark::Decided("a".into())), at(1_510, Mark::Planned), at(1_580, Mark::FirstSample),
             at(4_000, Mark::Words(1)), at(6_000, Mark::Words(5)), at(6_400, Mark::Decided("no".into())),
         ];
         let found = timed(&marks, &[100.0; 6]);
         let seen: Vec<(Line, f64, Option<f64>)> = found.iter().map(|(l, t)| (*l, t.decided.round(), t.sample.map(f64::round))).collect();
         assert_eq!(seen, [(Line::Command, 500.0, Some(80.0)), (Line::Answer, 400.0, None)]);
+        assert_eq!(found[0].1.planned.map(f64::round), Some(510.0));
         assert_eq!((percentile(&[3.0, 1.0, 2.0], 0.5), percentile(&[3.0, 1.0, 2.0], 0.95), percentile(&[], 0.5)), (2.0, 3.0, 0.0));
     }
 }

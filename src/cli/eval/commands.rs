@@ -113,7 +113,7 @@ fn rules_of(file: &Path) -> Result<Rules, String> {
     let mut rules = RULES;
     let rows = [
         ("harmless", &mut rules.harmless), ("loosening", &mut rules.loosening), ("loosening_faint", &mut rules.loosening_faint), ("consent", &mut rules.consent),
-        ("consent_faint", &mut rules.consent_faint), ("denial", &mut rules.denial), ("denial_asked", &mut rules.denial_asked), ("other", &mut rules.other),
+        ("consent_faint", &mut rules.consent_faint), ("consent_short", &mut rules.consent_short), ("denial", &mut rules.denial), ("denial_asked", &mut rules.denial_asked), ("other", &mut rules.other),
     ];
     for (name, rule) in rows {
         let [relative, floor, lead] = [0, 1, 2].map(|n| json[name][n].as_f64().map(|x| x as f32));

@@ -369,3 +369,14 @@ fn behaviour_80_a_second_flush_with_nothing_new_runs_nothing_again() {
     }
     assert_eq!(w.ran.len(), 1);
 }
+
+#[test]
+fn ledger_l44_a_new_version_is_told_with_the_steps_that_changed() {
+    let mut w = World::reviewing();
+    w.submit("Shop for a cake.", &["buy eggs", "buy oat milk"]);
+    assert!(w.spoken().contains("Compared with plan one, step two changed."), "{}", w.spoken());
+    w.submit("Shop for a cake.", &["buy flour", "buy oat milk", "go home"]);
+    assert!(w.spoken().contains("Compared with plan two, steps one and three changed."), "{}", w.spoken());
+    w.submit("Shop for a tart.", &["buy flour", "buy oat milk"]);
+    assert!(w.spoken().contains("Compared with plan three, one step is gone."), "{}", w.spoken());
+}

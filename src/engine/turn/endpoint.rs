@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_judge_moves_the_silence_of_ordinary_speech_alone() {
-        assert_eq!([0.9, 0.5, 0.1].map(|p| silence("What's in my notes?", Open::Nothing, Some(p))), [300, 500, 1_400]);
+        assert_eq!([0.9, 0.7, 0.5, 0.1].map(|p| silence("What's in my notes?", Open::Nothing, Some(p))), [300, 500, 1_400, 1_400]);
         assert_eq!([0.9, 0.1].map(|p| silence("Exit plan mode.", Open::Nothing, Some(p))), [600, 600]);
         assert_eq!([0.9, 0.1].map(|p| silence("Yes, go ahead.", Open::Tool, Some(p))), [600, 600]);
         assert_eq!([0.9, 0.1].map(|p| silence("Enter plan mode.", Open::Nothing, Some(p))), [320, 320]);
