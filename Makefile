@@ -65,9 +65,10 @@ test-gate: ## The gate under a scheduler that tries many interleavings
 	@$(WITHIN) cargo test --no-default-features --features shuttle --lib gate
 
 .PHONY: test-pure
+# The long random histories have run in test-rust already and do not depend on features.
 test-pure: ## The pure rooms built and tested alone
 	$(call stage,'Tests: the pure rooms alone')
-	@$(WITHIN) cargo test --no-default-features --lib
+	@$(WITHIN) cargo test --no-default-features --lib -- --skip ten_thousand --skip every_state --skip eight_hours
 
 .PHONY: test-mutants
 test-mutants: ## Every condition of the gate, turned round: a test goes red for each

@@ -4,12 +4,12 @@
     mutants_in_one.py run TREE LIST VERDICTS  weave LIST into the sources of TREE, build its tests, run them once per mutant
 
 LIST has the form of `cargo mutants --list --json`. A mutant is chosen at run time by VOXGATE_MUTANT=number. `unviable`: it does not
-build; `apart`: it stands in a constant and cannot be chosen at run time. Options of `run`: `--long` (survivors meet the random
+build; what stands in a constant is built for itself at the end. Options of `run`: `--long` (survivors meet the random
 histories too), `--first FILTER` (tests that are run before all others), `--explained FILE` (survivors with a reason; any other is
 told and ends with status 1). Verdicts that are in VERDICTS already are kept: it goes on where it was.
 """
 
-import json, os, re, subprocess, sys, time
+import json, os, re, shutil, subprocess, sys, time
 import tree_sitter_rust
 from tree_sitter import Language, Parser
 
@@ -339,6 +339,27 @@ def main():
         result.append(entry)
         if number % 50 == 0:
             print(f"{number} of {len(mutants)}: {keep()}", flush=True)
+    # What stands in a constant is built for itself, one after the other.
+    files = {mutant["file"] for mutant in mutants} | {"src/lib.rs"}
+    for file in files:
+        shutil.copyfile(file, os.path.join(tree, file))
+    for entry, mutant in zip(result, mutants):
+        if entry["verdict"] != "apart" or "--no-apart" in sys.argv:
+            continue
+        source = Source(mutant["file"])
+        start, end = source.offset(mutant["span"]["start"]), source.offset(mutant["span"]["end"])
+        with open(os.path.join(tree, mutant["file"]), "wb") as out:
+            out.write(source.text[:start] + mutant["replacement"].encode() + source.text[end:])
+        made = subprocess.run(["cargo", "test", "--no-default-features", "--lib", "--no-run", "--message-format=json"], cwd=tree, capture_output=True, text=True)
+        programs = [e["executable"] for e in map(json.loads, made.stdout.splitlines()) if e.get("reason") == "compiler-artifact" and e.get("executable")]
+        by = made.returncode == 0 and (red(programs[-1], tree, 0, SHORT, 20 + 10 * usual) or red(programs[-1], tree, 0, SLOW, 20 + 20 * usual))
+        entry["verdict"] = "unviable" if made.returncode else "killed" if by else "explained" if placeless(mutant["name"]) in explained else "survived"
+        if by:
+            entry["by"] = by
+        elif entry["verdict"] == "survived":
+            open_ones.append(mutant["name"])
+            print(f"survived: {mutant['name']}", flush=True)
+        shutil.copyfile(mutant["file"], os.path.join(tree, mutant["file"]))
     print(f"mutants: {keep()}")
     sys.exit(1 if open_ones else 0)
 

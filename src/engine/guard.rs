@@ -100,9 +100,9 @@ pub fn catastrophic(command: &str) -> Option<&'static str> {
             "dd" if rest.iter().any(|w| w.starts_with("of=/dev/") && !w.starts_with("of=/dev/null")) => return Some("It would overwrite a disk."),
             "wipefs" | "blkdiscard" => return Some("It would overwrite a disk."),
             "shred" if rest.iter().any(|w| w.starts_with("/dev/")) => return Some("It would overwrite a disk."),
+            // Wherever the word stands: "systemctl poweroff" holds it too.
             "shutdown" | "reboot" | "halt" | "poweroff" => return Some("It would turn the machine off."),
             "init" | "telinit" if rest.first().is_some_and(|w| w == "0" || w == "6") => return Some("It would turn the machine off."),
-            "systemctl" if rest.iter().any(|w| matches!(w.as_str(), "poweroff" | "reboot" | "halt")) => return Some("It would turn the machine off."),
             "kill" if rest.iter().any(|w| w == "-1") && rest.iter().any(|w| w.starts_with("-9") || w.eq_ignore_ascii_case("-kill")) => return Some("It would end every process."),
             program if program.starts_with("mkfs") => return Some("It would overwrite a disk."),
             _ => {}

@@ -176,8 +176,6 @@ pub struct Rules {
     pub consent_short: Rule,
     /// A short consent counts only while it is less likely than this that nobody spoke.
     pub short_no_speech: f32,
-    /// What the lead of a strict sentence must have on top where something else was written.
-    pub unwritten: f32,
     /// Denies or holds while nothing is open.
     pub denial: Rule,
     /// Denies or holds while a question is open.
@@ -196,8 +194,8 @@ const fn rule(relative: f32, floor: f32, lead: f32) -> Rule { Rule { relative, f
 
 /// Fitted on one half of the voices of `voxgate eval commands` and judged on the other.
 pub const RULES: Rules = Rules {
-    harmless: rule(-6.0, -12.0, 2.0), loosening: rule(-2.0, -4.0, 2.0), loosening_faint: rule(-2.0, -7.0, 3.5), consent: rule(-2.0, -4.0, 2.0), consent_faint: rule(-2.0, -5.5, 3.5),
-    consent_short: rule(-1.0, -2.2, 3.0), short_no_speech: 0.4, unwritten: 0.0,
+    harmless: rule(-6.0, -12.0, 1.0), loosening: rule(-2.0, -4.0, 2.0), loosening_faint: rule(-2.0, -7.0, 3.5), consent: rule(-2.0, -4.0, 2.0), consent_faint: rule(-2.0, -5.5, 3.5),
+    consent_short: rule(-1.0, -2.2, 3.0), short_no_speech: 0.4,
     denial: rule(-3.0, -6.0, 1.0), denial_asked: rule(-4.0, -8.0, 0.5), other: rule(-2.0, -16.0, 1.0), opposed: 2.0, no_speech: 0.7, tokens: 16,
 };
 
@@ -266,8 +264,7 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
     if heard.tokens > rules.tokens || faint.is_some() && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, moment.language, agrees, written.is_some())) {
         return None;
     }
-    let extra = if faint.is_some() && !agrees { rules.unwritten } else { 0.0 };
-    let holds = |rule: &Rule| found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead + extra;
+    let holds = |rule: &Rule| found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead;
     (holds(rule) || faint.is_some_and(holds)).then(|| found.meaning.clone())
 }
 
@@ -380,7 +377,7 @@ fn resolve(meaning: Option<Meaning>, text: &str, moment: &Moment) -> Decision {
 /// "Stop it" is about what is asked, and "stop" alone about the voice; a German "halt" or "stopp" may be either, and denies.
 fn stops_it(text: &str, language: Language) -> bool {
     let words = words_of(text);
-    language == Language::German || words.len() > 1 && meaning_in(language, text) == Some(Meaning::Stop) && words.iter().any(|w| w == "it" || w == "that")
+    language == Language::German || meaning_in(language, text) == Some(Meaning::Stop) && words.iter().any(|w| w == "it" || w == "that")
 }
 
 /// Sentences about the plan under review, which mean something only while one is.

@@ -41,6 +41,15 @@ fn every_line_of_the_utterance_table_is_decided_as_it_says() {
 }
 
 #[test]
+fn a_sentence_about_another_version_names_it() {
+    let confirm = moment("confirm");
+    assert_eq!(decide_text("Approve plan one.", &confirm), Decision::RefusedVersion(1));
+    assert_eq!(decide_text("Approve plan two.", &confirm), Decision::Neither { bare: false }, "approving once more confirms nothing");
+    assert_eq!(decide_text("Confirm plan one.", &confirm), Decision::RefusedVersion(1));
+    assert_eq!(["Stop.", "Stop it.", "Stop that."].map(|text| decide_text(text, &TOOL)), [Decision::Stop, Decision::Deny, Decision::Deny]);
+}
+
+#[test]
 fn words_and_sound_come_to_the_harmless_one() {
     let nothing = || Decision::Neither { bare: false };
     let bare = || Decision::Neither { bare: true };
@@ -83,6 +92,19 @@ fn what_is_followed_reaches_as_far_as_it_counts() {
     let reach = |rule: &Rule| -rule.relative;
     assert!(followed_below(Class::Harmless) > reach(&RULES.harmless) && followed_below(Class::Denial) > reach(&RULES.denial_asked).max(reach(&RULES.denial)));
     assert!([RULES.loosening, RULES.loosening_faint, RULES.consent, RULES.consent_faint, RULES.consent_short].iter().all(|rule| followed_below(Class::Consent) > reach(rule)));
+}
+
+#[test]
+fn every_rule_asks_for_something() {
+    let r = &RULES;
+    for rule in [r.harmless, r.loosening, r.loosening_faint, r.consent, r.consent_faint, r.consent_short, r.denial, r.denial_asked, r.other] {
+        assert!((-8.0..0.0).contains(&rule.relative) && (-16.0..=-1.0).contains(&rule.floor) && rule.lead > 0.0, "{rule:?}");
+    }
+    // What loosens needs a better sound and a larger lead than what tightens or denies.
+    for strict in [r.loosening, r.loosening_faint, r.consent, r.consent_faint, r.consent_short] {
+        assert!([r.harmless, r.denial_asked].iter().all(|easy| strict.relative > easy.relative && strict.floor > easy.floor && strict.lead >= easy.lead), "{strict:?}");
+    }
+    assert!(r.opposed > 0.0 && (0.5..1.0).contains(&r.no_speech) && r.short_no_speech < r.no_speech);
 }
 
 /// `rule` is met by `ll`, and by nothing worse in any of its three parts.
@@ -143,4 +165,43 @@ fn a_denial_is_looked_for_in_short_answers_alone() {
     assert_eq!(loose_answer(&format!("{}. No.", filler(10 * LOOSE_WORDS - 1)), &TOOL), Some(Meaning::Deny), "a clause that answers stands anywhere");
     assert_eq!(loose_answer(&format!("{}. No.", filler(10 * LOOSE_WORDS)), &TOOL), None);
     assert_eq!(loose_answer("never", &IDLE), None, "nothing was asked");
+}
+
+#[test]
+fn what_speaks_against_a_sentence_is_every_denial_and_every_rival_that_denies() {
+    let table = phrase_table();
+    let found = |other: &str| {
+        let said = heard("Yes, go ahead.", &[("Yes, go ahead", -0.4), (other, -3.0)]);
+        best_on_sound(&said, &table, Language::English).map(|f| ((f.lead * 10.0).round() / 10.0, (f.opposed * 10.0).round() / 10.0)).expect("something is best")
+    };
+    assert_eq!(found("No"), (2.6, 2.6));
+    assert_eq!(found("Go ahead no"), (2.6, 2.6), "a rival that denies");
+    assert_eq!(found("Go away"), (2.6, f32::INFINITY), "a rival that says nothing against it");
+    let denial = heard("", &[("No", -0.4), ("Stop it", -3.0), ("Never mind", -0.5)]);
+    assert_eq!(best_on_sound(&denial, &table, Language::English).map(|f| f.opposed), Some(f32::INFINITY), "denials do not oppose each other");
+}
+
+#[test]
+fn a_faint_no_denies_while_something_is_asked_and_nothing_else_is_nearer() {
+    let faint = |yes: f32| Heard { free_ll: -4.0, ..heard("", &[("No", -7.0), ("Yes", yes)]) };
+    assert_eq!(by_sound(&faint(-9.0), &TOOL), Some(Meaning::Deny));
+    assert_eq!(by_sound(&faint(-7.4), &TOOL), None, "too near to a yes");
+    assert_eq!(by_sound(&faint(-9.0), &IDLE), None, "nothing is asked");
+    let with_rival = Heard { free_ll: -4.0, ..heard("", &[("No", -7.0), ("Know", -6.9)]) };
+    assert_eq!(by_sound(&with_rival, &TOOL), Some(Meaning::Deny), "a sound-alike does not save a question from its no");
+    for (ll, free, wanted) in [(-8.0, -4.0, Some(Meaning::Deny)), (-8.01, -4.5, None), (-7.0, -2.99, None)] {
+        assert_eq!(by_sound(&Heard { free_ll: free, ..heard("", &[("No", ll), ("Yes", -12.0)]) }, &TOOL), wanted, "{ll} of {free}");
+    }
+}
+
+#[test]
+fn all_denials_together_hold_back_what_loosens() {
+    let table = phrase_table();
+    let crowd = heard("Yes, go ahead.", &[("Yes, go ahead", -0.4), ("No", -2.6), ("Don't go ahead", -2.6), ("Go ahead no", -2.6), ("No, wait", -2.6)]);
+    assert_eq!(by_sound(&crowd, &TOOL), None, "none of them alone is near enough");
+    assert_eq!(by_sound(&heard("Yes, go ahead.", &[("Yes, go ahead", -0.4), ("No", -2.6)]), &TOOL), Some(Meaning::Consent));
+    let against = best_on_sound(&crowd, &table, Language::English).map(|f| f.opposed).expect("something is best");
+    let rules = |opposed: f32| Rules { opposed, ..RULES };
+    assert_eq!(meaning_by_sound(&rules(against), &crowd, &table, &TOOL), Some(Meaning::Consent), "the margin itself counts");
+    assert_eq!(meaning_by_sound(&rules(against + 0.01), &crowd, &table, &TOOL), None);
 }

@@ -120,7 +120,7 @@ fn rules_of(file: &Path) -> Result<Rules, String> {
         if let (Some(relative), Some(floor), Some(lead)) = (relative, floor, lead) { *rule = Rule { relative, floor, lead } }
     }
     if let Some(x) = json["opposed"].as_f64() { rules.opposed = x as f32 }
-    if let Some(x) = json["unwritten"].as_f64() { rules.unwritten = x as f32 }
+    if let Some(x) = json["short_no_speech"].as_f64() { rules.short_no_speech = x as f32 }
     if let Some(x) = json["no_speech"].as_f64() { rules.no_speech = x as f32 }
     if let Some(x) = json["tokens"].as_u64() { rules.tokens = x as u32 }
     Ok(rules)

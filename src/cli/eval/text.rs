@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use crate::cli::bench::{PublishArgs, show};
 use crate::cli::setup::{Place, Trouble};
+use crate::engine::grammar::{phrase_table, words_of};
 use crate::eval::figures::{Figure, Row, machine, upper_bound};
 use crate::eval::text::{Judged, MOMENTS, SOURCES, judge};
 
@@ -73,8 +74,16 @@ fn none(what: &str, count: usize, of: usize) -> Row {
     row
 }
 
+/// True for a sentence of the grammar as it is taught, marks and capitals apart.
+fn is_sentence(said: &str) -> bool {
+    let said = words_of(said);
+    phrase_table().iter().flat_map(|row| &row.phrase.spellings).any(|spelling| words_of(spelling) == said)
+}
+
 fn figure(all: &Judged, sources: Vec<Row>) -> Figure {
     let mut rows = vec![none("approved, loosened or asked to, all moments", all.all_loosened(), all.trials())];
+    let altered = all.examples.iter().filter(|(_, said, _)| !is_sentence(said)).count();
+    rows.push(none("of them by anything but one of the taught sentences standing alone, word for word", altered, all.trials()));
     rows.extend(MOMENTS.iter().zip(all.loosened).map(|((name, _), count)| none(&format!("while: {name}"), count, all.utterances)));
     rows.push(Row::told("words of text", all.words.to_string()).number("words", all.words as f64).aim("1000000 or more", all.words >= 1_000_000));
     rows.extend(sources);
@@ -84,7 +93,12 @@ fn figure(all: &Judged, sources: Vec<Row>) -> Figure {
         "Judged by words alone, as typed words are. By microphone the sound has to agree as well, so reading these texts aloud loosens no more.".to_owned(),
         "Denials, \"stop\" and their like may be found generously: they only ever close a question or silence the voice.".to_owned(),
     ];
-    notes.extend(all.examples.iter().take(10).map(|(moment, said, what)| format!("Loosened ({what}, {moment}): \"{said}\"")));
+    let mut counted = std::collections::BTreeMap::<(String, &str, &str), usize>::new();
+    for (moment, said, what) in &all.examples { *counted.entry((words_of(said).join(" "), what, moment)).or_default() += 1 }
+    notes.extend(counted.iter().take(10).map(|((said, what, moment), times)| format!("Loosened ({what}, {moment}), {times} times: \"{said}\" and nothing else in the utterance.")));
+    if !counted.is_empty() && altered == 0 {
+        notes.push("A book that says \"Go ahead.\" says the sentence itself: typed by the operator under a question that was heard, it is meant to count.".to_owned());
+    }
     Figure {
         name: "text".into(), title: "Ordinary text".into(), command: "voxgate eval text --publish .".into(), machine: machine("words alone"),
         method: "English text of Debian packages, cut into sentences, parts between commas and pieces of 25 words, each judged in six moments.".into(), rows, notes,
