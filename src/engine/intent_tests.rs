@@ -50,6 +50,17 @@ fn a_sentence_about_another_version_names_it() {
 }
 
 #[test]
+fn a_word_about_the_review_means_nothing_where_none_is() {
+    for text in ["Keep planning.", "Set plan one aside.", "Set the plan aside.", "Change step two: ask her first."] {
+        assert_eq!(decide_text(text, &moment("intent")), Decision::None, "{text}");
+        assert_eq!(decide_text(text, &TOOL), Decision::Neither { bare: false }, "{text} under a tool's question");
+    }
+    assert_eq!(decide_text("Set plan one aside.", &moment("review")), Decision::RefusedVersion(1));
+    assert_eq!(decide_text("Set plan two aside.", &moment("review")), Decision::Dismiss);
+    assert_eq!(decide_text("Keep planning.", &moment("leave")), Decision::Deny);
+}
+
+#[test]
 fn words_and_sound_come_to_the_harmless_one() {
     let nothing = || Decision::Neither { bare: false };
     let bare = || Decision::Neither { bare: true };

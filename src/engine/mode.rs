@@ -206,6 +206,16 @@ mod tests {
     }
 
     #[test]
+    fn levels_and_policies_have_their_words() {
+        for (level, word) in [(Autonomy::Strict, "strict"), (Autonomy::Hybrid, "hybrid"), (Autonomy::Loose, "loose")] {
+            assert_eq!((level.word(), Autonomy::from_word(word)), (word, Some(level)));
+        }
+        assert_eq!(Autonomy::from_word("Loose"), None);
+        assert_eq!(ASKS.map(AskPolicy::word), ["ask", "bypass", "refuse"]);
+        assert_eq!([Mode::Default, Mode::Bypass, Mode::Autonomous].map(Mode::ask), ASKS.map(Some));
+    }
+
+    #[test]
     fn ledger_d10_d16_a_mode_is_a_plain_word_and_an_unknown_one_is_none() {
         for word in ["", "Plan", "custom", "acceptEdits", "yolo", "plan "] {
             assert_eq!(Mode::from_word(word), None, "{word}");

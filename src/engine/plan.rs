@@ -180,7 +180,7 @@ impl Proposal {
         if !head.starts_with("# ") || summary.is_empty() {
             return Err(BadPlan::missing("plan", "plan must begin with a heading line, \"# What it is for\", and then hold its steps"));
         }
-        let steps: Vec<Step> = lines.map(|l| l.trim().trim_start_matches(['-', '*', '#']).trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ')').trim())
+        let steps: Vec<Step> = lines.map(list_item)
             .filter(|l| !l.is_empty()).map(|l| Step { title: l.into(), ..Step::default() }).collect();
         if steps.is_empty() {
             return Err(BadPlan::missing("plan", "plan holds a heading and no steps"));
@@ -216,7 +216,7 @@ impl Proposal {
             return self.title.clone();
         }
         let end = self.summary.char_indices().find(|(i, c)| {
-            matches!(c, '.' | '!' | '?' | '\n') && self.summary[i + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
+            *c == '\n' || matches!(c, '.' | '!' | '?') && self.summary[i + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
         });
         let first = end.map_or(self.summary.as_str(), |(i, _)| &self.summary[..i]);
         clip(first.trim(), TITLE_CHARS)
@@ -268,6 +268,16 @@ pub fn same_words(a: &str, b: &str) -> bool {
     words(a) == words(b)
 }
 
+/// A line without its mark: "- ", "* ", "## ", "3. " or "3) ". A number that belongs to the sentence stays.
+fn list_item(line: &str) -> &str {
+    let line = line.trim().trim_start_matches(['-', '*', '#']).trim_start();
+    let after = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    match after.strip_prefix(['.', ')']) {
+        Some(rest) if after.len() < line.len() && (rest.is_empty() || rest.starts_with(' ')) => rest.trim_start(),
+        _ => line,
+    }
+}
+
 fn step_of(value: &Value) -> Option<Step> {
     let text = |names: [&str; 2]| names.iter().find_map(|n| value[*n].as_str()).unwrap_or("").trim().to_string();
     let (mut title, detail) = match value.as_str() {
@@ -286,3 +296,66 @@ pub fn bare(text: &str) -> String { text.chars().filter(|c| !c.is_whitespace()).
 
 /// The first `chars` characters.
 pub fn clip(text: &str, chars: usize) -> String { text.chars().take(chars).collect() }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_a_markdown_plan_lose_their_marks_and_nothing_else() {
+        let text = "# Tidy up\n\n- sweep\n* mop\n1. dust\n12) air\n## rest\n- 3 chairs go\n2.5 litres of water\n3\n4.\n.5 is a half\n) odd\n";
+        let plan = Proposal::parse(&serde_json::json!({"plan": text})).expect("a plan");
+        let steps: Vec<&str> = plan.steps.iter().map(|s| s.title.as_str()).collect();
+        assert_eq!(steps, ["sweep", "mop", "dust", "air", "rest", "3 chairs go", "2.5 litres of water", "3", ".5 is a half", ") odd"]);
+        assert_eq!(plan.summary, "Tidy up");
+        for wrong in ["", "Tidy up\n- sweep", "#Tidy\n- sweep", "# \n- sweep", "# Tidy up", "# Tidy up\n\n- \n"] {
+            assert_eq!(Proposal::parse(&serde_json::json!({"plan": wrong})).map_err(|e| (e.code, e.field)), Err(("missing_required_field", "plan".to_string())), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn limits_hold_to_the_character() {
+        let plan = |title: usize, summary: usize, steps: &[(usize, usize)]| {
+            let steps: Vec<Value> = steps.iter().map(|(t, d)| serde_json::json!({"title": "t".repeat(*t), "detail": "d".repeat(*d)})).collect();
+            Proposal::parse(&serde_json::json!({"title": "a".repeat(title), "summary": "s".repeat(summary), "steps": steps})).map(|_| ()).map_err(|e| e.field)
+        };
+        let refused = |field: &str| Err(field.to_string());
+        assert_eq!((plan(TITLE_CHARS, 1, &[(1, 0)]), plan(TITLE_CHARS + 1, 1, &[(1, 0)])), (Ok(()), refused("title")));
+        assert_eq!((plan(0, 1, &vec![(1, 0); STEPS_MAX]), plan(0, 1, &vec![(1, 0); STEPS_MAX + 1])), (Ok(()), refused("steps")));
+        assert_eq!((plan(0, 1, &[(1, 0), (TITLE_CHARS, 0)]), plan(0, 1, &[(1, 0), (TITLE_CHARS + 1, 0)])), (Ok(()), refused("steps[1].title")));
+        // Titles, details and the summary count together.
+        let half = BODY_CHARS / 2;
+        assert_eq!((plan(0, half, &[(10, half - 30), (10, 10)]), plan(0, half, &[(10, half - 30), (11, 10)])), (Ok(()), refused("steps")));
+        assert_eq!((plan(0, BODY_CHARS, &[(1, 0)]), plan(0, BODY_CHARS + 1, &[(1, 0)])), (refused("steps"), refused("summary")));
+        let asked = serde_json::json!({"summary": "s", "steps": ["t"], "open_questions": ["q".repeat(half)], "risks": ["r".repeat(half - 1)]});
+        assert_eq!(Proposal::parse(&asked).map_err(|e| e.field), Err("steps".to_string()), "questions and risks count as well");
+    }
+
+    #[test]
+    fn a_title_is_the_first_sentence_and_a_hash_is_over_all_words() {
+        let titled = |title: &str, summary: &str| Proposal { title: title.into(), summary: summary.into(), ..Proposal::default() };
+        assert_eq!(["Ask v1.2 first. Then go.", "What now? Go.", "One line\nand another", "No end"].map(|s| titled("", s).title()), ["Ask v1.2 first", "What now", "One line", "No end"]);
+        assert_eq!(titled("Own", "Other.").title(), "Own");
+        assert_eq!(titled("", &"x".repeat(TITLE_CHARS + 9)).title().len(), TITLE_CHARS);
+        let base = titled("", "Tidy up the room.");
+        let hash = |p: &Proposal| p.hash();
+        assert_eq!(hash(&base).len(), 16);
+        assert_eq!(hash(&base), hash(&titled("", " Tidy  up the\nroom. ")), "white space is no change");
+        assert_eq!(hash(&base), hash(&titled("Tidy up", "Tidy up the room.")), "a title that begins the summary is in it already");
+        assert_ne!(hash(&base), hash(&titled("Clean", "Tidy up the room.")));
+        assert_ne!(hash(&base), hash(&Proposal { risks: vec!["dust".into()], ..base.clone() }));
+        assert_ne!(hash(&Proposal { open_questions: vec!["why".into()], ..base.clone() }), hash(&base));
+        let step = |title: &str, detail: &str| Proposal { steps: vec![Step { title: title.into(), detail: detail.into(), ..Step::default() }], ..base.clone() };
+        assert_ne!(hash(&step("sweep", "")), hash(&step("sweep", "twice")));
+        assert_ne!(hash(&step("sweepit", "")), hash(&step("sweep", "it")));
+    }
+
+    #[test]
+    fn a_step_has_a_title_or_lends_one_from_its_detail() {
+        let plan = Proposal::parse(&serde_json::json!({"summary": "s", "steps": ["one", {"step": " two ", "description": "d"}, {"detail": "x".repeat(130)}, {"title": ""}, 7, {"title": "three", "tools": ["a", 1, "b"]}]})).expect("a plan");
+        let seen: Vec<(String, usize, usize)> = plan.steps.iter().map(|s| (clip(&s.title, 5), s.detail.len(), s.tools.len())).collect();
+        assert_eq!(seen, [("one".into(), 0, 0), ("two".into(), 1, 0), ("xxxxx".into(), 130, 0), ("three".into(), 0, 2)]);
+        assert_eq!(plan.steps[2].title.len(), 120);
+        assert!(same_words("Buy, milk!", "buy  MILK") && !same_words("buy milk", "buymilk") && !same_words("", "x"));
+    }
+}
