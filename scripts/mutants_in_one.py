@@ -100,6 +100,10 @@ def conditions(paths):
             elif node.type == "match_pattern" and node.child_by_field_name("condition"):
                 guard = node.child_by_field_name("condition")
                 changes = [(guard, "MatchArmGuard", to, f"replace match guard {' '.join(guard.text.decode().split())} with {to} in {name}") for to in ("true", "false")]
+            elif node.type in ("if_expression", "while_expression"):
+                condition = node.child_by_field_name("condition")
+                parts = [c for c in condition.children if c.is_named] if condition.type == "let_chain" else [condition]
+                changes = [(part, "Condition", "!", f"turn round {' '.join(part.text.decode().split())} in {name}") for part in parts if not in_let(part)]
             for at, genre, to, what in changes:
                 start, end = source.place(at.start_byte), source.place(at.end_byte)
                 found.append({"file": path, "genre": genre, "replacement": to, "span": {"start": start, "end": end},
@@ -139,6 +143,10 @@ class Weaver:
             if whole.type == "binary_expression" and (in_let(whole) or whole.parent.type == "let_chain" and any(in_let(c) for c in whole.children)):
                 return "unviable"
             self.edits.setdefault(("op", whole.id), []).append((number, node, to))
+        elif genre == "Condition":
+            while node.parent.start_byte == start and node.parent.end_byte == end:
+                node = node.parent
+            self.edits.setdefault(("turn", node.id), []).append(number)
         elif genre in ("MatchArmGuard", "MatchArm"):
             pattern = above(node, "match_pattern") if genre == "MatchArmGuard" else None
             if genre == "MatchArm":
@@ -165,6 +173,8 @@ class Weaver:
             changed = (raw[:cut] + to.encode() + raw[stop:]).decode()
             brace = f"if {ON % number} {{ /*M{number}*/ {changed} /*W{number}*/ }} else {{ {out} }}"
             out = brace if node.type == "compound_assignment_expr" else f"({brace})"
+        for number in self.edits.get(("turn", node.id), []):
+            out = f"(/*M{number}*/ {ON % number} /*W{number}*/ != ({out}))"
         return out
 
     def inner(self, node):

@@ -358,4 +358,18 @@ mod tests {
         assert_eq!(plan.steps[2].title.len(), 120);
         assert!(same_words("Buy, milk!", "buy  MILK") && !same_words("buy milk", "buymilk") && !same_words("", "x"));
     }
+
+    #[test]
+    fn a_refused_call_is_kept_once_by_the_step_that_names_it() {
+        let kept = |n: u8| Some(KeptCall { tool: "notes__add".into(), arguments: Value::Null, hash: [n; 32] });
+        let step = |title: &str, kept: Option<KeptCall>| Step { title: title.into(), tools: kept.iter().map(|k| k.tool.clone()).collect(), kept, ..Step::default() };
+        let draft = [step("Add milk", None), step("Add eggs", kept(1)), step("add MILK!", kept(2)), step("Add milk", kept(3))];
+        let mut plan = Proposal { steps: ["Add milk", "Add milk", "Add milk", "Add eggs", "Sweep"].map(|t| step(t, None)).into(), ..Proposal::default() };
+        plan.steps[4].kept = kept(9);
+        plan.steps[3].tools = vec!["own".into()];
+        plan.keep_from(&draft);
+        let found: Vec<Option<u8>> = plan.steps.iter().map(|s| s.kept.as_ref().map(|k| k.hash[0])).collect();
+        assert_eq!(found, [Some(2), Some(3), None, Some(1), None], "each once, in order, and never from the arguments");
+        assert_eq!((plan.steps[0].tools.as_slice(), plan.steps[3].tools.as_slice()), (&["notes__add".to_string()][..], &["own".to_string()][..]));
+    }
 }

@@ -286,4 +286,62 @@ mod tests {
             assert_eq!(like(pattern, text), fits, "{pattern} {text}");
         }
     }
+
+    #[test]
+    fn each_condition_is_read_and_each_alone_is_enough_for_an_allowance() {
+        assert_eq!([Ruling::Allow, Ruling::Ask, Ruling::Deny].map(Ruling::word), ["allow", "ask", "deny"]);
+        for text in ["allow tool:x", "allow command:x", "allow path:x", "allow effect:read", "allow irreversible", "allow needs-human"] {
+            assert_eq!(Rule::parse(text).map(|r| (r.then, r.text().to_string())), Ok((Ruling::Allow, text.to_string())), "{text}");
+        }
+        for text in ["deny command:", "deny path:", "deny tool:", "deny irreversible:yes", "deny loud"] {
+            assert!(Rule::parse(text).is_err_and(|e| e.contains("is no condition")), "{text}");
+        }
+        assert!(Rules::parse(&vec!["deny"; RULES_MAX]).is_ok_and(|r| r.texts() == vec!["deny"; RULES_MAX]));
+        assert_eq!(split("  deny \t path:\"a b\"  x \"\" "), Ok(["deny", "path:a b", "x", ""].map(str::to_string).to_vec()));
+        assert_eq!(split(""), Ok(vec![]));
+        // Conditions of one rule hold together.
+        let both = ["deny tool:a path:/x/*"];
+        let at = |path: &str| Facts { paths: vec![path.into()], ..facts(Effect::Read) };
+        assert_eq!([("a", "/x/1"), ("b", "/x/1"), ("a", "/y/1")].map(|(tool, path)| said(&both, tool, &at(path), AskPolicy::Ask)), [Some(Ruling::Deny), None, None]);
+        let effects = ["deny effect:files tool:a"];
+        assert_eq!([("a", Effect::Files), ("a", Effect::Read), ("b", Effect::Files)].map(|(tool, e)| said(&effects, tool, &facts(e), AskPolicy::Ask)), [Some(Ruling::Deny), None, None]);
+        assert_eq!(said(&["deny effect:host"], "x", &facts(Effect::Unknown), AskPolicy::Ask), None, "unknown is taken for the outside alone");
+    }
+
+    #[test]
+    fn marks_belong_to_the_call_and_are_named_by_the_rule() {
+        let marked = |irreversible, needs_person| Facts { irreversible, needs_person, ..facts(Effect::Files) };
+        for (rule, fits) in [
+            ("deny irreversible", [false, true, false, true]), ("deny needs-human", [false, false, true, true]), ("deny irreversible needs-human", [false, false, false, true]), ("deny effect:files", [true; 4]),
+        ] {
+            let found = [(false, false), (true, false), (false, true), (true, true)].map(|(i, n)| said(&[rule], "x", &marked(i, n), AskPolicy::Ask).is_some());
+            assert_eq!(found, fits, "{rule}");
+        }
+        for (rule, answers) in [("allow effect:files", [true, false, false, false]), ("allow irreversible", [false, true, false, false]), ("allow needs-human", [false, false, true, false]), ("allow irreversible needs-human", [false, false, false, true])] {
+            let found = [(false, false), (true, false), (false, true), (true, true)].map(|(i, n)| said(&[rule], "x", &marked(i, n), AskPolicy::Ask).is_some());
+            assert_eq!(found, answers, "{rule}: an allowance answers for the marks it names");
+        }
+    }
+
+    #[test]
+    fn nobody_asked_means_an_asking_allows_and_an_asking_that_is_kept_asks() {
+        let call = facts(Effect::Files);
+        assert_eq!([AskPolicy::Ask, AskPolicy::Bypass, AskPolicy::Refuse].map(|ask| said(&["ask effect:files"], "x", &call, ask)), [Some(Ruling::Ask), Some(Ruling::Allow), Some(Ruling::Allow)]);
+        assert_eq!([AskPolicy::Ask, AskPolicy::Bypass, AskPolicy::Refuse].map(|ask| said(&["allow effect:files", "deny tool:x"], "x", &call, ask)), [Some(Ruling::Deny); 3]);
+        assert_eq!([AskPolicy::Ask, AskPolicy::Bypass, AskPolicy::Refuse].map(|ask| said(&["deny tool:x", "allow effect:files"], "x", &call, ask)), [Some(Ruling::Allow); 3]);
+        let under = Rules::parse(&["ask effect:files", "allow tool:x", "deny tool:y"]).expect("rules");
+        let then = |ask| under.under(ask).0.iter().map(|r| r.then).collect::<Vec<_>>();
+        assert_eq!(then(AskPolicy::Ask), [Ruling::Ask, Ruling::Allow, Ruling::Deny]);
+        assert_eq!([then(AskPolicy::Bypass), then(AskPolicy::Refuse)], [[Ruling::Allow, Ruling::Allow, Ruling::Deny]; 2].map(Vec::from));
+    }
+
+    #[test]
+    fn a_star_is_any_run_and_everything_else_itself() {
+        for (pattern, text, fits) in [
+            ("", "", true), ("", "a", false), ("a", "", false), ("a*", "a", true), ("*a", "ba", true), ("*a", "ab", false), ("a*b*c", "a1b2c", true), ("a*b*c", "acb", false), ("*ab", "aab", true),
+            ("a?c", "abc", false), ("ab", "ab", true), ("*abab", "abababab", true), ("a*bc*d", "abxbcd", true), ("*x*y", "xyxz", false),
+        ] {
+            assert_eq!(like(pattern, text), fits, "{pattern} {text}");
+        }
+    }
 }

@@ -55,20 +55,28 @@ pub fn wrong(all: &[Verdict]) -> Vec<String> {
 
 const COMMAND: &str = "voxgate eval commands --publish .";
 const GROUPS: [&str; 4] = ["clean", "10 dB", "5 dB", "room"];
-const METHOD: &str = "Synthetic voices of six engines say each sentence at -30 to -18 dBFS; the sound is cut by the product's detector, heard by its recogniser     and judged by its rules. Noise is babble with keyboards or a fan, the room has 0.5 s of reverberation and noise at 20 dB. Rules were fitted on one half of the     voices (tune) and are judged on the other (judge).";
+const METHOD: &str = "Synthetic voices of six engines say each sentence at -30 to -18 dBFS; the sound is cut by the product's detector, heard by its recogniser and judged by its rules. Noise is babble with keyboards or a fan, the room has 0.5 s of reverberation and noise at 20 dB. Rules were fitted on one half of the voices (tune) and are judged on the other (judge).";
+
+const OLD_VOICES: &str = "What is missed in noise are mainly the old voices of formants and diphones (eSpeak, Flite); the neural ones are shown beside them. Tried on the tuning half: a lead of 1 nat \
+    instead of 2 for what tightens (taken), a lower floor and a longer reach for what loosens (1 or 2 of 46 more were heard, with less between them and their rivals: not taken).";
+const TWO_WORDS: &str = "With the rules before these, \"Go ahead.\" was taken for consent in two of 3,426 trials whose fronts (\"Don't\", \"If it is safe\") lay under babble, one in each half. Two words \
+    need a clear sound since then; for this sentence the judging half is not independent any more.";
+const FRONTS: &str = "Where a front is cut off whole before a consonant that begins in silence (\"Don't | confirm plan two\", eSpeak), what is left is the sentence itself, clear and complete: no sound tells \
+    the two apart. It counts only under a question about that very version, which was heard to its end.";
 
 /// The four figures. `trials`: how many there would be.
 pub fn figures(all: &[Verdict], trials: usize, machine: &str) -> Vec<Figure> {
     let mut notes = vec!["Synthetic voices are no people: accents, children, illness and far rooms are not in these numbers.".to_owned()];
     if all.len() < trials { notes.push(format!("{} of {trials} trials had been heard when this was written, in an order that mixes all of them.", all.len())) }
-    let figure = |name: &str, title: &str, rows, more: &str| Figure {
-        name: name.into(), title: title.into(), command: COMMAND.into(), machine: machine.into(), method: format!("{METHOD}{more}"), rows, notes: notes.clone(),
+    let figure = |name: &str, title: &str, rows, more: &str, note: &str| Figure {
+        name: name.into(), title: title.into(), command: COMMAND.into(), machine: machine.into(), method: format!("{METHOD}{more}"), rows,
+        notes: notes.iter().cloned().chain([note.to_owned()]).collect(),
     };
     vec![
-        figure("commands", "Missed commands", commands(all), ""),
-        figure("denials", "Denials heard as consent", denials(all), " 36 forms, each judged as an answer to a tool's question, to the question about leaving and to that about a plan."),
-        figure("consents", "Consents heard as a denial or as neither", consents(all), ""),
-        figure("near-misses", "Near misses", near(all), " Negations, quotes, questions, unfinished and broken off sentences, each judged in five moments: nothing open, a plan waits, each question open."),
+        figure("commands", "Missed commands", commands(all), "", OLD_VOICES),
+        figure("denials", "Denials heard as consent", denials(all), " 36 forms, each judged as an answer to a tool's question, to the question about leaving and to that about a plan.", TWO_WORDS),
+        figure("consents", "Consents heard as a denial or as neither", consents(all), "", OLD_VOICES),
+        figure("near-misses", "Near misses", near(all), " Negations, quotes, questions, unfinished and broken off sentences, each judged in five moments: nothing open, a plan waits, each question open.", FRONTS),
     ]
 }
 
