@@ -130,10 +130,11 @@ impl Engine {
     /// The asked call steps aside: only a screen can answer it now.
     pub(super) fn park_asked(&mut self) {
         let Some(question) = self.question().filter(|q| q.kind == QuestionKind::Tool).cloned() else { return };
+        // A tool's question always has an end.
+        let Some(expires_at) = self.asked.expires_at else { return };
         let Some(wanted) = self.lane.asked.take() else { return };
-        let expires_at = self.asked.expires_at.unwrap_or(self.now + REQUEST_LIFE_MS);
         let left = expires_at.saturating_sub(self.now);
-        self.lane.parked.push(Parked { wanted, request: question.id.clone(), expires_at, remind_at: (left > 0).then(|| self.now + left / 2) });
+        self.lane.parked.push(Parked { wanted, request: question.id.clone(), expires_at, remind_at: Some(self.now + left / 2) });
         self.asked = super::Asked::default();
         self.event(EventKind::Question(Question { state: QuestionState::ScreenOnly, ..question }));
         if self.lane.parked.len() > PARKED_MAX {

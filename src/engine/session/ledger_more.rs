@@ -380,3 +380,52 @@ fn ledger_l44_a_new_version_is_told_with_the_steps_that_changed() {
     w.submit("Shop for a tart.", &["buy flour", "buy oat milk"]);
     assert!(w.spoken().contains("Compared with plan three, one step is gone."), "{}", w.spoken());
 }
+
+#[test]
+fn a_reminder_comes_at_half_of_what_is_left_and_says_how_long_it_still_waits() {
+    let mut w = World::asked();
+    let created = w.now;
+    w.silence(20_000);
+    assert_eq!(w.engine.question().map(|q| q.state), Some(QuestionState::ScreenOnly));
+    let parked = w.now;
+    let (mut reminded, mut said, mut expired) = (0, String::new(), 0);
+    while expired == 0 && w.now < created + 700_000 {
+        w.now += 1_000;
+        w.input(Input::Tick);
+        let told = w.events.iter().filter_map(|e| if let EventKind::Notice { code, message } = &e.kind { (code == "approval_waits").then(|| message.clone()) } else { None }).next_back();
+        if let (Some(message), 0) = (told, reminded) { (reminded, said) = (w.now, message) }
+        if w.state().approvals.is_empty() { expired = w.now }
+    }
+    assert!(expired.abs_diff(created + 600_000) < 20_000, "ten minutes: {}", expired - created);
+    // It stepped aside some seconds before the loop began to look.
+    assert!(reminded.abs_diff(parked + (expired - parked) / 2) < 10_000, "parked {parked}, reminded {reminded}, expired {expired}");
+    assert!(said.contains(&format!("It expires in {} minutes.", (expired - reminded).div_ceil(60_000))), "{said}");
+    assert_eq!(w.notices().iter().filter(|n| **n == "approval_waits").count(), 1);
+}
+
+#[test]
+fn sixteen_requests_may_wait_and_the_oldest_makes_room() {
+    let mut w = World::new();
+    let waiting = |w: &World| w.state().approvals.iter().map(|a| a.arguments["n"].as_u64().unwrap_or(99)).collect::<Vec<_>>();
+    for n in 0..16 { w.typed(&format!("call notes__shred {{\"n\": {n}}}")); }
+    assert_eq!(waiting(&w), (0..16).collect::<Vec<_>>());
+    w.typed("call notes__shred {\"n\": 16}");
+    assert_eq!(waiting(&w), (1..17).collect::<Vec<_>>());
+    assert!(w.engine.question().is_some_and(|q| q.screen_only && q.text.contains("needs an answer on the screen")), "{:?}", w.engine.question());
+}
+
+#[test]
+fn without_a_voice_that_may_decide_questions_about_plan_mode_wait_for_a_screen() {
+    for (voice_exit, hears, leaving_heard) in [(true, true, true), (false, true, false), (true, false, false)] {
+        let mut w = World::with(EngineConfig { voice_exit, ..EngineConfig::default() });
+        w.input(Input::LegAttached(LegFacts { hears, speaks: true, holds: true }));
+        w.decide(Decide::Enter { reason: String::new() });
+        w.settle();
+        w.say("Exit plan mode.");
+        assert_eq!(w.engine.asked_is_heard(), leaving_heard, "voice_exit {voice_exit}, hears {hears}: {:?}", w.engine.question());
+    }
+    // A tool's question is spoken and answered whatever `voice_exit` says.
+    let mut w = World::with(EngineConfig { voice_exit: false, ..EngineConfig::default() });
+    w.say(ADD);
+    assert!(w.engine.asked_is_heard());
+}
