@@ -82,7 +82,7 @@ fn the_words_of_the_project_loosen_nothing() {
 
 /// Files whose subject is the very sentences that loosen.
 fn tells_the_sentences(path: &Path) -> bool {
-    ["grammar.rs", "intent.rs", "language.rs", "readback.rs", "sentence.rs", "turn.rs"].iter().any(|name| path.ends_with(name))
+    ["grammar.rs", "intent.rs", "intent_tests.rs", "language.rs", "readback.rs", "sentence.rs", "turn.rs"].iter().any(|name| path.ends_with(name))
 }
 
 /// The disk takes nothing more under a running conversation: plan holds at once and says `persisted: false`, a loosening does not
