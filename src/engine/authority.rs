@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn who_decided_is_told_apart() {
         assert_eq!([By::gateway().actor(), By::agent().actor()], ["gateway", "agent"]);
-        let spoken = UserAction::spoken(Decide::Leave, UtteranceId(1), "exit plan mode");
+        let spoken = UserAction::spoken(Decide::StopTurn, UtteranceId(1), "what was said");
         assert_eq!((spoken.by().actor(), spoken.by().has_screen()), ("user", false));
         let door = OperatorDoor::vouch(Surface::Rest).map(|d| d.decide(Decide::Leave, "")).expect("REST is a control door");
         assert_eq!((door.by().actor(), door.by().has_screen()), ("user", true));
