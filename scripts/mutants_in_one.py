@@ -116,7 +116,7 @@ class Weaver:
     takes holds the plain text of what lies inside."""
 
     def __init__(self, source):
-        self.source, self.edits, self.deconst, self.marks = source, {}, set(), []
+        self.source, self.edits, self.deconst = source, {}, set()
 
     def add(self, number, mutant):
         s, root = self.source, self.source.tree.root_node
@@ -250,14 +250,19 @@ def arms_of(tree, message, arms):
     return {int(n) for n in re.findall(rb"/\*M(\d+)\*/", text[:at])} & arms
 
 
-def build(tree, arms):
-    """Builds the tests; answers the program, or the numbers of those that are in the way."""
+def tests_of(tree):
+    """Builds the tests; answers what cargo said, its messages, and the program (`None`: it does not build)."""
     out = subprocess.run(["cargo", "test", "--no-default-features", "--lib", "--no-run", "--message-format=json"], cwd=tree, capture_output=True, text=True)
-    program, wrong, marks, first = None, set(), {}, None
-    for line in out.stdout.splitlines():
-        entry = json.loads(line)
-        if entry.get("reason") == "compiler-artifact" and entry.get("executable"):
-            program = entry["executable"]
+    entries = [json.loads(line) for line in out.stdout.splitlines()]
+    programs = [e["executable"] for e in entries if e.get("reason") == "compiler-artifact" and e.get("executable")]
+    return out, entries, programs[-1] if out.returncode == 0 else None
+
+
+def build(tree, arms):
+    """Builds the woven tests; answers the program, or the numbers of those that are in the way."""
+    out, entries, program = tests_of(tree)
+    wrong, marks, first = set(), {}, None
+    for entry in entries:
         if entry.get("reason") == "compiler-message" and entry["message"]["level"] == "error":
             first = first or entry["message"].get("rendered")
             wrong |= blamed(tree, entry["message"], marks) or arms_of(tree, entry["message"], arms)
@@ -267,7 +272,7 @@ def build(tree, arms):
         return None, set()
     if out.returncode and not wrong:
         sys.exit(f"the woven tree does not build, and no mutant is to blame:\n{first or out.stderr[-3000:]}")
-    return (program, set()) if out.returncode == 0 else (None, wrong)
+    return program, wrong
 
 
 # Short first: nearly every mutant is noticed by the tests by name, and the random histories are the long way to the same.
@@ -330,22 +335,28 @@ def main():
         os.replace(into + ".new", into)
         return counts
 
+    def noticed(program, number, first=None):
+        """What is red under this mutant, the quick tests before the slow ones."""
+        return (first and red(program, tree, number, [first], 20 + 10 * usual)) or red(program, tree, number, SHORT, 20 + 10 * usual) or red(program, tree, number, SLOW, 20 + 20 * usual)
+
+    def judge(entry, by):
+        entry["verdict"] = "killed" if by else "explained" if placeless(entry["name"]) in explained else "survived"
+        if by:
+            entry["by"] = by
+        elif entry["verdict"] == "survived":
+            open_ones.append(entry["name"])
+            print(f"survived: {entry['name']}", flush=True)
+
     for number, mutant in enumerate(mutants, 1):
         verdict = "unviable" if number in unviable else verdicts[number]
         entry = {"name": mutant["name"], "verdict": verdict}
         if known.get(mutant["name"], {}).get("verdict") == "killed":
             entry = known[mutant["name"]]
         elif verdict == "woven":
-            by = first and red(program, tree, number, [first], 20 + 10 * usual)
-            by = by or red(program, tree, number, SHORT, 20 + 10 * usual) or red(program, tree, number, SLOW, 20 + 20 * usual)
+            by = noticed(program, number, first)
             if by is None and "--long" in sys.argv:
                 by = red(program, tree, number, LONG, 600)
-            entry["verdict"] = "killed" if by else "explained" if placeless(mutant["name"]) in explained else "survived"
-            if by:
-                entry["by"] = by
-            elif entry["verdict"] == "survived":
-                open_ones.append(mutant["name"])
-                print(f"survived: {mutant['name']}", flush=True)
+            judge(entry, by)
         result.append(entry)
         if number % 50 == 0:
             print(f"{number} of {len(mutants)}: {keep()}", flush=True)
@@ -360,15 +371,11 @@ def main():
         start, end = source.offset(mutant["span"]["start"]), source.offset(mutant["span"]["end"])
         with open(os.path.join(tree, mutant["file"]), "wb") as out:
             out.write(source.text[:start] + mutant["replacement"].encode() + source.text[end:])
-        made = subprocess.run(["cargo", "test", "--no-default-features", "--lib", "--no-run", "--message-format=json"], cwd=tree, capture_output=True, text=True)
-        programs = [e["executable"] for e in map(json.loads, made.stdout.splitlines()) if e.get("reason") == "compiler-artifact" and e.get("executable")]
-        by = made.returncode == 0 and (red(programs[-1], tree, 0, SHORT, 20 + 10 * usual) or red(programs[-1], tree, 0, SLOW, 20 + 20 * usual))
-        entry["verdict"] = "unviable" if made.returncode else "killed" if by else "explained" if placeless(mutant["name"]) in explained else "survived"
-        if by:
-            entry["by"] = by
-        elif entry["verdict"] == "survived":
-            open_ones.append(mutant["name"])
-            print(f"survived: {mutant['name']}", flush=True)
+        own = tests_of(tree)[2]
+        if own is None:
+            entry["verdict"] = "unviable"
+        else:
+            judge(entry, noticed(own, 0))
         shutil.copyfile(mutant["file"], os.path.join(tree, mutant["file"]))
     print(f"mutants: {keep()}")
     sys.exit(1 if open_ones else 0)
