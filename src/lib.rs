@@ -30,6 +30,9 @@ pub mod tts;
 /// Agents: language models and the built-in commander.
 #[cfg(feature = "gateway")]
 pub mod agent;
+/// Providers of realtime speech: who they are and how a connection to one is made.
+#[cfg(feature = "gateway")]
+pub mod provider;
 /// What an agent may do, and the only way to do it.
 #[cfg(feature = "gateway")]
 pub mod tools;

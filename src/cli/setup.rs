@@ -22,6 +22,7 @@ use crate::engine::turn::{EarSettings, TurnJudge};
 use crate::listen::{silero::SileroModel, smart_turn::SmartTurn};
 use crate::listen::vad::VadMaker;
 use crate::models;
+use crate::provider::{self, Provider};
 use crate::server::auth::Keys as DoorKeys;
 use crate::server::{Doors, realtime, sockets};
 use crate::session::hub::{Hub, HubConfig};
@@ -347,15 +348,32 @@ impl Place {
         })
     }
 
+    /// The providers that are set up. A key that belongs to a kind's own service goes nowhere else.
+    fn providers(&self) -> Result<Arc<[Arc<Provider>]>, Trouble> {
+        let realtime = &self.config.realtime;
+        realtime.models.iter().map(|row| {
+            let kind = provider::kind(&row.kind).ok_or_else(|| Trouble::wrong(format!("realtime.models: there is no kind {}", row.kind)))?;
+            let general = || realtime.keys.iter().find(|(of, _)| *of == row.kind).map(|(_, key)| key.clone());
+            let own = row.url.is_empty() || row.url == kind.url;
+            // Azure's address is always named, and its variable is for it alone.
+            let key = if own || kind.url.is_empty() { realtime.api_key.clone().filter(|_| !own).or_else(general) } else { realtime.api_key.clone() };
+            let url = if row.url.is_empty() { kind.url.to_string() } else { row.url.clone() };
+            Ok(Arc::new(Provider { name: row.name.clone(), kind, url, model: row.model.clone(), key }))
+        }).collect()
+    }
+
     /// The doors over a hub.
     ///
     /// # Errors
     /// [`Trouble`] when the keys cannot be read or made.
     pub fn doors(&self, hub: Arc<Hub>, metrics: Option<metrics_exporter_prometheus::PrometheusHandle>) -> Result<Doors, Trouble> {
         let keys = Keys::load_or_create(&self.home).map_err(Trouble::failed)?;
-        let mut doors = Doors::new(hub, Arc::new(FileKeys(keys)), Arc::new(speak_realtime));
+        let providers = self.providers()?;
+        let models = std::iter::once("voxgate".to_string()).chain(providers.iter().map(|p| p.name.clone())).collect();
+        let wire = move |socket, handle, query| speak_realtime(socket, handle, query, Arc::clone(&providers));
+        let mut doors = Doors::new(hub, Arc::new(FileKeys(keys)), Arc::new(wire));
         doors.metrics = metrics;
-        doors.models = vec!["voxgate".into()];
+        doors.models = models;
         doors.hosts = self.config.server.allowed_hosts.clone();
         doors.origins = self.config.server.allowed_origins.clone();
         doors.limits.connections = self.config.limits.clients as usize;
@@ -381,8 +399,8 @@ fn free_threads(workers: u32) -> usize {
     if cores() >= 2 * workers.max(1) as usize + 2 { 2 } else { 1 }
 }
 
-async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery) {
-    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan }).await;
+async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery, providers: Arc<[Arc<Provider>]>) {
+    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan }, providers).await;
 }
 
 /// The keys of the home, as the doors ask for them.

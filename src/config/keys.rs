@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::tree::{Config, LooseModes, Persist, VoiceExit};
+use super::tree::{Config, LooseModes, ModelRow, Persist, VoiceExit};
 use super::value::{Given, decimal, some_text, text, texts, truth, whole, word};
 use crate::engine::mode::{Autonomy, Mode, Telling, start_word};
 use crate::engine::rules::Rules;
@@ -28,6 +28,8 @@ const EXIT: [(&str, VoiceExit); 2] = [("confirm", VoiceExit::Confirm), ("off", V
 const VAD: [(&str, &str); 2] = [("confirmed", "confirmed"), ("earshot", "earshot")];
 const STT: [(&str, &str); 2] = [("whisper", "whisper"), ("scripted", "scripted")];
 const TTS: [(&str, &str); 4] = [("hibari", "hibari"), ("flite", "flite"), ("espeak", "espeak"), ("tone", "tone")];
+/// Kinds of providers, the variable that holds the key of each, and whether its address has to be named.
+pub(super) const PROVIDERS: [(&str, &str, bool); 3] = [("openai", "OPENAI_API_KEY", false), ("azure", "AZURE_OPENAI_API_KEY", true), ("xai", "XAI_API_KEY", false)];
 const AGENT: [(&str, &str); 2] = [("commander", "commander"), ("openai", "openai")];
 
 /// `key(path, about, reader => field, show)` in one row.
@@ -99,6 +101,14 @@ pub(super) const KEYS: &[Key] = &[
         show: |config| secret(&config.agent.api_key),
     },
     row!("agent.instructions", "What the agent is told beside the gateway's own words, at most 16384 characters.", agent.instructions = instructions, quoted),
+    row!("realtime.models", "Models of providers that clients of /v1/realtime may name, each as \"NAME KIND [ADDRESS [MODEL]]\": \"gpt-realtime openai\",\n\"fast openai https://api.openai.com/v1 gpt-realtime-mini\", \"local openai http://127.0.0.1:9140/v1\". Kinds: openai, azure, xai. Any other\nname is the gateway's own voice and agent. Keys come from OPENAI_API_KEY, AZURE_OPENAI_API_KEY and XAI_API_KEY.",
+        realtime.models = models, |rows: &Vec<ModelRow>| list(&rows.iter().map(ModelRow::text).collect::<Vec<_>>())),
+    Key {
+        path: "realtime.api_key",
+        about: "Key for models whose row names an address of its own; empty: none. The general variables reach no such address.",
+        set: |config, given| unless_empty(given, |given| text(given).map(|key| config.realtime.api_key = Some(Secret::new(key)))),
+        show: |config| secret(&config.realtime.api_key),
+    },
     row!("tools.files_root", "Folder that the file-reading tool may look into; empty: the tool is not offered.",
         tools.files_root = |g| text(g).map(|t| (!t.is_empty()).then(|| t.into())), folder),
     row!("tools.rules", "Ordered rules, the last that fits a call counts: \"deny tool:notes__delete\", \"ask path:/srv/*\", \"allow effect:files path:drafts/*\".\nConditions: tool:, command:, path: (* for anything), effect: (read, view, session, files, host, external, unknown), irreversible,\nneeds-human. No mode lifts a denial, plan mode refuses whatever a rule allows.",
@@ -156,6 +166,41 @@ pub fn example() -> String {
 }
 
 fn rules(given: &Given) -> Result<Rules, String> { Rules::parse(&texts(given)?) }
+
+fn models(given: &Given) -> Result<Vec<ModelRow>, String> {
+    let rows = texts(given)?.iter().map(|row| model(row)).collect::<Result<Vec<_>, _>>()?;
+    match rows.iter().enumerate().find(|(at, row)| rows[..*at].iter().any(|before| before.name == row.name)) {
+        Some((_, twice)) => Err(format!("names {} twice", twice.name)),
+        None => Ok(rows),
+    }
+}
+
+fn model(row: &str) -> Result<ModelRow, String> {
+    let words: Vec<&str> = row.split_whitespace().collect();
+    let (name, kind, rest) = match words.as_slice() {
+        [name, kind, rest @ ..] if rest.len() <= 2 => (*name, *kind, rest),
+        _ => return Err(format!("must be \"NAME KIND [ADDRESS [MODEL]]\", not \"{row}\"")),
+    };
+    let Some((_, _, needs)) = PROVIDERS.iter().find(|(known, ..)| *known == kind) else {
+        return Err(format!("knows the kinds {}, not \"{kind}\"", PROVIDERS.map(|(known, ..)| known).join(", ")));
+    };
+    let url = rest.first().copied().unwrap_or_default().trim_end_matches('/');
+    match url {
+        "" if *needs => return Err(format!("needs the address of the resource for {kind}: \"{name} {kind} https://NAME.openai.azure.com/openai/v1 DEPLOYMENT\"")),
+        "" => {}
+        url if url.contains('@') => return Err("must not hold a user name or password; put the key into api_key".into()),
+        url if !is_web(&url.replacen("ws", "http", usize::from(url.starts_with("ws")))) => return Err(format!("must begin with http://, https://, ws:// or wss:// and name a host, not \"{url}\"")),
+        _ => {}
+    }
+    Ok(ModelRow { name: name.into(), kind: kind.into(), url: url.into(), model: (*rest.get(1).unwrap_or(&name)).into() })
+}
+
+impl ModelRow {
+    fn text(&self) -> String {
+        let model = if self.model == self.name { "" } else { self.model.as_str() };
+        [self.name.as_str(), &self.kind, &self.url, model].iter().filter(|w| !w.is_empty()).copied().collect::<Vec<_>>().join(" ")
+    }
+}
 
 fn start(given: &Given) -> Result<Mode, String> {
     let word = text(given)?;

@@ -45,6 +45,9 @@ pub(super) fn load(file: Option<(&str, &str)>, variables: &[(String, String)], f
         loader.put(flag.key, &Given::Loose(flag.value.clone()), Place::Flag(flag.name.into()));
     }
     loader.general_key(general("OPENAI_API_KEY"), general_url.as_deref());
+    for (kind, name, _) in keys::PROVIDERS {
+        if let Some(key) = general(name) { loader.config.realtime.keys.push((kind.to_string(), Secret::new(key))) }
+    }
     loader.together();
     if loader.mistakes.is_empty() { Ok(loader.config) } else { Err(ConfigErrors(loader.mistakes)) }
 }

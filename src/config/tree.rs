@@ -21,6 +21,8 @@ pub struct Config {
     pub tts: TtsConfig,
     /// The agent.
     pub agent: AgentConfig,
+    /// Providers of realtime speech.
+    pub realtime: RealtimeConfig,
     /// Tools.
     pub tools: ToolsConfig,
     /// Plan mode.
@@ -166,6 +168,30 @@ impl AgentConfig {
 
 impl Default for AgentConfig {
     fn default() -> Self { Self { kind: "commander".into(), base_url: None, model: String::new(), api_key: None, instructions: String::new() } }
+}
+
+/// A model that clients of `/v1/realtime` may name, and the provider behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRow {
+    /// What clients call it.
+    pub name: String,
+    /// The kind of provider.
+    pub kind: String,
+    /// Root of its API, without a slash at its end; empty: the kind's own.
+    pub url: String,
+    /// The model's name there.
+    pub model: String,
+}
+
+/// Providers of realtime speech.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RealtimeConfig {
+    /// The models there are beside the gateway's own.
+    pub models: Vec<ModelRow>,
+    /// Key for rows that name an address.
+    pub api_key: Option<Secret>,
+    /// Keys of the variables that each kind's users know, for rows without an address: kind and key.
+    pub keys: Vec<(String, Secret)>,
 }
 
 /// Tools.

@@ -46,7 +46,8 @@ fn tool(spec: &ToolSpec) -> Value {
     json!({"type": "function", "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters}})
 }
 
-fn messages(step: &StepRequest) -> Vec<Value> {
+/// What a model is told before anything else: how to speak, the instructions, and what plan mode and an approved plan want of it.
+pub fn system(step: &StepRequest) -> String {
     let mut system = BASE.to_string();
     if !step.instructions.trim().is_empty() {
         system = format!("{system}\n\n{}", step.instructions.trim());
@@ -61,14 +62,21 @@ fn messages(step: &StepRequest) -> Vec<Value> {
     if let Some(plan) = &step.approved {
         system = format!("{system}\n\n{}", carried_out(plan, step.plan_mode));
     }
-    let mut out = vec![json!({"role": "system", "content": system})];
+    system
+}
+
+/// A note of the gateway, as a model reads it.
+pub fn note(note: &GatewayNote) -> String { format!("{MARK} {}", told(note)) }
+
+fn messages(step: &StepRequest) -> Vec<Value> {
+    let mut out = vec![json!({"role": "system", "content": system(step)})];
     let results: HashMap<&CallId, &Value> = step.items.iter().filter_map(|i| if let Item::Result { id, output, .. } = i { Some((id, output)) } else { None }).collect();
     let mut at = 0;
     while let Some(item) = step.items.get(at) {
         at += 1;
         match item {
             Item::User { text, .. } => out.push(json!({"role": "user", "content": said(text)})),
-            Item::Gateway(note) => out.push(json!({"role": "user", "content": format!("{MARK} {}", told(note))})),
+            Item::Gateway(note) => out.push(json!({"role": "user", "content": self::note(note)})),
             Item::Assistant { text, .. } => {
                 let calls = run_of_calls(&step.items[at..]);
                 at += calls.len();
@@ -87,7 +95,7 @@ fn messages(step: &StepRequest) -> Vec<Value> {
 }
 
 /// A person's words that begin like a note of the gateway are no such note.
-fn said(text: &str) -> String {
+pub fn said(text: &str) -> String {
     if text.trim_start().to_lowercase().starts_with(MARK) { format!("(the person said) {text}") } else { text.to_string() }
 }
 

@@ -21,6 +21,8 @@ pub enum Surface {
     Gateway,
     /// The agent, by a tool that says how its own work stands. It decides nothing.
     Agent,
+    /// What the provider of a proxied session wrote down. It decides nothing.
+    Provider,
 }
 
 impl Surface {
@@ -28,13 +30,13 @@ impl Surface {
     pub fn word(self) -> &'static str {
         match self {
             Surface::Chat => "chat", Surface::Rest => "rest", Surface::Screen => "screen", Surface::Voice => "voice",
-            Surface::Client => "client", Surface::Gateway => "gateway", Surface::Agent => "agent",
+            Surface::Client => "client", Surface::Gateway => "gateway", Surface::Agent => "agent", Surface::Provider => "provider",
         }
     }
 
     /// The surface a word names.
     pub fn from_word(word: &str) -> Option<Surface> {
-        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway, Surface::Agent]
+        [Surface::Chat, Surface::Rest, Surface::Screen, Surface::Voice, Surface::Client, Surface::Gateway, Surface::Agent, Surface::Provider]
             .into_iter().find(|s| s.word() == word)
     }
 }

@@ -35,6 +35,46 @@ pub struct LegFacts {
     pub speaks: bool,
     /// Its playback can hold its breath and go on where it was (`Action::Duck`). A socket's client has the sound already.
     pub holds: bool,
+    /// A provider hears and answers on the far side of it (a proxied session): the agent's part is the provider's.
+    pub remote: bool,
+}
+
+/// What the provider of a proxied session does, as far as it concerns a decision. None of it can loosen anything.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remote {
+    /// A response of its begins: calls in it are made under what is in force now.
+    Began,
+    /// So many milliseconds more of its sound went out to the client.
+    Sounds {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Words of the response, as they come.
+    Words(String),
+    /// What of its sound the client has not played is thrown away.
+    Silenced,
+    /// A whole line: a person's as the provider wrote it down, or the provider's own. Shown, never judged.
+    Line {
+        /// Whose.
+        role: super::event::Role,
+        /// Name of the item.
+        item: ItemId,
+        /// The words.
+        text: String,
+    },
+    /// It wants a call made.
+    Call {
+        /// Its id.
+        id: CallId,
+        /// Wire name, aliases resolved.
+        tool: String,
+        /// Arguments, or the failure that answers the call.
+        arguments: Result<serde_json::Value, ToolOutcome>,
+    },
+    /// The response has ended.
+    Done(TurnEnd),
+    /// The tools that the client runs itself, whole list.
+    Tools(Vec<super::tool::ToolSpec>),
 }
 
 /// How a leg's turns are taken.
@@ -83,6 +123,8 @@ pub enum Input {
     LegAttached(LegFacts),
     /// The leg has gone.
     LegGone,
+    /// The provider behind the leg did something.
+    Remote(Remote),
     /// Its turn taking.
     LegTurns(Turns),
     /// Its voice is on or off.
@@ -242,6 +284,8 @@ pub enum LegNote {
     TurnBegan(TurnId),
     /// The agent has ended; true: cancelled.
     TurnEnded(TurnId, TurnEnd),
+    /// In a proxied session: an utterance was judged. True: its words were for the gateway, and the provider is to answer nothing.
+    Judged(bool),
 }
 
 /// How a turn ended.

@@ -56,6 +56,7 @@ pub fn by(who: &By) -> &'static str {
         Surface::Client => "by a client",
         Surface::Gateway => "by the gateway",
         Surface::Agent => "by the agent",
+        Surface::Provider => "by the provider",
     }
 }
 

@@ -1,6 +1,4 @@
 //! THE FRONT DOOR: `/v1/realtime`, the mirror, REST and the page, for whoever may come in. Owns sockets, keys' checks and
-//! the shape of refusals; `cli` opens it with [`crate::server::serve()`]. It decides nothing about a conversation: it hands people's words
-//! and decisions to a [`crate::session::handle::Handle`] and shows what comes back.
 //! the shape of refusals; `cli` opens it with `serve`. It decides nothing about a conversation: it hands people's words
 //! and decisions to a `Handle` of session and shows what comes back.
 //!

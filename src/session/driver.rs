@@ -16,19 +16,20 @@ use super::clock::{Clock, Stopwatch};
 use super::cost::Meter;
 use super::ear::{EarEnd, Framed};
 use super::handle::{AttachRefused, Command, Declined, Done, LEG_QUEUE, LegPort};
-use super::leg::{LegEnd, LegInput, LegOutput, LegSpec};
+use super::leg::{Brief, FromProvider, LegEnd, LegInput, LegOutput, LegSpec};
 use super::mirrors::Mirrors;
 use super::mouth::{MouthEnd, SayJob};
 use super::parts::{Journal, Parts};
 use super::recording::Recording;
 use crate::agent::AgentError;
 use crate::dialect::feral::{self, ChatCommand, Head, Kept};
+use crate::dialect::openai_chat;
 use crate::engine::authority::{Decide, OperatorDoor, Surface};
 use crate::engine::conversation::{AgentOutput, StepRequest};
 use crate::engine::event::{Event, EventKind, Role};
 use crate::engine::gate::Permit;
 use crate::engine::id::{CallId, Ms, TurnId, UtteranceId};
-use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Reply, Ticket, TurnEnd, Turns};
+use crate::engine::input::{Action, Count, Input, LegFacts, LegNote, Output, Remote, Reply, Ticket, TurnEnd, Turns};
 use crate::engine::language::Language;
 use crate::engine::mode::Posture;
 use crate::engine::readback::HINTS_MAX;
@@ -169,6 +170,8 @@ pub struct Driver {
     ear_hz: u32,
     pub(super) failed: Option<String>,
     closing: bool,
+    /// The provider is to be told anew what holds.
+    brief_due: bool,
     recorder: Recorder,
     attached: Arc<std::sync::atomic::AtomicUsize>,
 }
@@ -180,7 +183,7 @@ impl Driver {
         Self {
             id: id.to_string(), engine, clock: Clock::wall(), mouth: MouthEnd::new(), results, commands, parts, runner, journal, written: true, ear: None, results_in,
             tasks: JoinSet::new(), step: None, port: None, device: None, card: None, card_seen: Stopwatch::start(), mirrors: Mirrors::default(), tickets: HashMap::new(), next_ticket: 0, pending: VecDeque::new(),
-            outstanding: Outstanding::default(), meter: Meter::of(id), overload: Overload::default(), deadline: None, sink: None, frames: 0, ear_hz: 16_000, failed: None, closing: false, recorder: Recorder::Off, attached,
+            outstanding: Outstanding::default(), meter: Meter::of(id), overload: Overload::default(), deadline: None, sink: None, frames: 0, ear_hz: 16_000, failed: None, closing: false, brief_due: false, recorder: Recorder::Off, attached,
         }
     }
 
@@ -205,7 +208,7 @@ impl Driver {
         self.ear_hz = mic_hz;
         self.mouth.play_on_device(speaker_hz);
         self.begin_recording();
-        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
         self.look_up_titles();
     }
 
@@ -372,9 +375,29 @@ impl Driver {
                 Output::Action(action) => self.action(action),
                 Output::Wait(at) => {
                     self.deadline = at;
-                    return;
+                    break;
                 }
             }
+        }
+        if std::mem::take(&mut self.brief_due) { self.tell_brief() }
+    }
+
+    fn is_remote(&self) -> bool { self.port.as_ref().is_some_and(|p| p.spec.remote) }
+
+    /// Tells the provider of a proxied session what holds.
+    fn tell_brief(&mut self) {
+        let step = self.engine.briefing();
+        let names = self.parts.catalogue.specs().iter().map(|s| s.name.clone()).collect();
+        let brief = Brief { instructions: openai_chat::system(&step), names, epoch: self.engine.snapshot().stamp.epoch, plan: step.plan_mode, tools: step.tools };
+        self.mouth.tell(LegOutput::Brief(Box::new(brief)));
+    }
+
+    /// What an event is to a provider.
+    fn tell_provider(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ToolResult { call, output, .. } => self.mouth.tell(LegOutput::CallDone { call: call.clone(), output: output.to_string() }),
+            EventKind::Mode(_) | EventKind::Draft { .. } | EventKind::Presented(_) | EventKind::PlanDecided { .. } => self.brief_due = true,
+            _ => {}
         }
     }
 
@@ -394,6 +417,7 @@ impl Driver {
             }
             self.mouth.tell(LegOutput::Notice { code: code.clone(), message: message.clone() });
         }
+        if self.is_remote() { self.tell_provider(event) }
         let kept = if self.written && self.journal.lasts() { Kept::Logged } else { Kept::Memory };
         let text: Arc<str> = feral::frame_kept(event, self.engine.taken(), &self.id, &message_id(), kept).into();
         if let Some(sink) = &mut self.sink { sink(&text) }
@@ -407,8 +431,12 @@ impl Driver {
             Action::Forget { utterance, to_ms } => self.forget(utterance, to_ms),
             Action::JudgeTurn { utterance, from_ms, to_ms } if self.parts.judge_waits => self.outstanding.judged_later = Some((utterance, from_ms, to_ms)),
             Action::JudgeTurn { utterance, from_ms, to_ms } => self.judge_turn(utterance, from_ms, to_ms),
+            Action::Step(request) if self.is_remote() => self.mouth.tell(LegOutput::Step(request)),
             Action::Step(request) => self.step(*request),
-            Action::CancelStep(turn) => self.cancel_step(turn),
+            Action::CancelStep(turn) => {
+                if self.is_remote() { self.mouth.tell(LegOutput::CancelStep) }
+                self.cancel_step(turn);
+            }
             Action::Run(permit, call) => self.run_call(permit, call),
             Action::Loosen(to) => self.loosen(to),
             Action::BeginSpeech { speech, item, turn, earcon } => self.mouth.begin(speech, item, turn, earcon),
@@ -540,6 +568,7 @@ impl Driver {
         let (id, back) = (call.id.clone(), self.results_in.clone());
         self.outstanding.tools.push((id.clone(), Stopwatch::start()));
         let running = self.runner.run(permit, call);
+        for handed in self.runner.clients().take_offered() { self.mouth.tell(LegOutput::Handed { call: handed.id }) }
         self.tasks.spawn(async move {
             let outcome = running.await;
             let _ = back.send(Deed::Tool(id, outcome)).await;
@@ -592,8 +621,7 @@ impl Driver {
             }
             Deed::Agent(turn, AgentOutput::Text(text)) => self.input(Input::AgentText { turn, text }),
             Deed::Agent(turn, AgentOutput::Call { id, tool, arguments }) => {
-                let arguments = self.parts.catalogue.prepare(&tool, &arguments);
-                let tool = self.parts.catalogue.spec(&tool).map_or(tool, |s| s.name.clone());
+                let (tool, arguments) = self.prepared(tool, &arguments);
                 self.input(Input::AgentCall { turn, id, tool, arguments });
             }
             Deed::AgentEnd(turn, failed) => {
@@ -661,7 +689,10 @@ impl Driver {
             LegInput::Turns(t) => self.input(Input::LegTurns(Turns {
                 automatic: t.automatic, silence_ms: t.silence_ms, threshold: t.threshold, create_response: t.create_response, interrupt: t.interrupt_response,
             })),
-            LegInput::Instructions(text) => self.input(Input::Instructions(text)),
+            LegInput::Instructions(text) => {
+                self.brief_due = self.is_remote();
+                self.input(Input::Instructions(text));
+            }
             LegInput::Speaks(speaks) => {
                 if let Some(port) = &mut self.port { port.spec.speaks = speaks }
                 self.input(Input::LegSpeaks(speaks));
@@ -672,6 +703,42 @@ impl Driver {
             LegInput::Truncate { item, audio_end_ms } => self.input(Input::Truncate { item, heard_ms: audio_end_ms }),
             LegInput::Delete { item } => self.input(Input::Delete { item }),
             LegInput::Notice { code, message } => self.input(Input::Notice { code, message }),
+            LegInput::Provider(FromProvider::Interrupted) => self.input(Input::Interrupted),
+            LegInput::Provider(from) => {
+                let remote = self.of_provider(from);
+                self.input(Input::Remote(remote));
+            }
+            LegInput::Functions(functions) => {
+                let specs = self.runner.clients().declare(&functions);
+                self.input(Input::Remote(Remote::Tools(specs)));
+            }
+            LegInput::Answer { call, output } => { self.runner.clients().answered(&call, &output); }
+        }
+    }
+
+    /// A call as somebody wrote it, with the tool's own name and checked arguments.
+    fn prepared(&self, tool: String, arguments: &str) -> (String, Result<serde_json::Value, ToolOutcome>) {
+        let arguments = self.parts.catalogue.prepare(&tool, arguments);
+        (self.parts.catalogue.spec(&tool).map_or(tool, |s| s.name.clone()), arguments)
+    }
+
+    fn of_provider(&self, from: FromProvider) -> Remote {
+        match from {
+            FromProvider::Began => Remote::Began,
+            FromProvider::Sounds(ms) => Remote::Sounds { ms },
+            FromProvider::Words(text) => Remote::Words(text),
+            FromProvider::Silenced | FromProvider::Interrupted => Remote::Silenced,
+            FromProvider::Line { role, item, text } => Remote::Line { role, item, text },
+            FromProvider::Call { id, tool, arguments } => {
+                let (tool, arguments) = self.prepared(tool, &arguments);
+                Remote::Call { id, tool, arguments }
+            }
+            FromProvider::Done(end) => Remote::Done(match end {
+                LegEnd::Completed => TurnEnd::Completed,
+                LegEnd::Interrupted => TurnEnd::Interrupted,
+                LegEnd::Cancelled => TurnEnd::Cancelled,
+                LegEnd::Failed => TurnEnd::Failed,
+            }),
         }
     }
 
@@ -680,6 +747,7 @@ impl Driver {
             tracing::info!(session = %self.id, why, "leg let go");
             self.mouth.play_to_nobody();
             self.ear = None;
+            self.runner.clients().gone();
             self.input(Input::LegGone);
         }
     }
@@ -759,7 +827,8 @@ impl Driver {
         if reply.send(Ok(LegPort { input, output })).is_err() {
             return;
         }
-        let facts = LegFacts { hears: spec.hears, speaks: spec.speaks, holds: false };
+        let facts = LegFacts { hears: spec.hears, speaks: spec.speaks, holds: false, remote: spec.remote };
+        self.brief_due = spec.remote;
         self.ear = Some(EarEnd::new(16_000).with_vad(self.parts.vad.make()));
         self.mouth.play_to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
@@ -818,6 +887,7 @@ fn leg_output(note: LegNote) -> LegOutput {
         LegNote::UserTranscript(item, text) => LegOutput::UserTranscript { item, text },
         LegNote::TurnBegan(turn) => LegOutput::TurnBegan { turn },
         LegNote::TurnEnded(turn, end) => LegOutput::TurnEnded { turn, end: leg_end(end) },
+        LegNote::Judged(consumed) => LegOutput::Judged { consumed },
     }
 }
 

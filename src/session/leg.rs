@@ -2,7 +2,12 @@
 //!
 //! Nouns only. A leg is an ear and a mouth; it decides nothing. The driver holds the other ends.
 
-use crate::engine::id::{ItemId, SpeechId, TurnId, UtteranceId};
+use serde_json::Value;
+
+use crate::engine::conversation::StepRequest;
+use crate::engine::event::Role;
+use crate::engine::id::{CallId, ItemId, SpeechId, TurnId, UtteranceId};
+use crate::engine::tool::ToolSpec;
 
 /// How a leg's turns end.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +41,58 @@ pub struct LegSpec {
     pub hears: bool,
     /// It has a voice; false for text-only sessions: questions then come as text and cannot be answered by voice.
     pub speaks: bool,
+    /// A provider hears and answers on the far side of it (a proxied session).
+    pub remote: bool,
+}
+
+/// From a leg with a provider on its far side: what that one does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FromProvider {
+    /// A response has begun.
+    Began,
+    /// So many milliseconds more of its sound went out.
+    Sounds(u64),
+    /// Words of it, as they come.
+    Words(String),
+    /// What the client has not played of it is thrown away.
+    Silenced,
+    /// A whole line, the person's or its own.
+    Line {
+        /// Whose.
+        role: Role,
+        /// Name of the item.
+        item: ItemId,
+        /// The words.
+        text: String,
+    },
+    /// It wants a call made.
+    Call {
+        /// Its id.
+        id: CallId,
+        /// The tool, as it wrote it.
+        tool: String,
+        /// JSON text of the arguments, as it wrote it.
+        arguments: String,
+    },
+    /// The response has ended.
+    Done(LegEnd),
+    /// It says that its voice was interrupted.
+    Interrupted,
+}
+
+/// What a provider is to know: told when a leg with one attaches, and whenever it changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Brief {
+    /// Instructions, with the client's and what plan mode wants said.
+    pub instructions: String,
+    /// The gateway's tools it is told of now.
+    pub tools: Vec<ToolSpec>,
+    /// Names of all of the gateway's tools, aliases too: a client cannot declare them, a call of one is the gateway's.
+    pub names: Vec<String>,
+    /// Counts up with each change of the posture.
+    pub epoch: u32,
+    /// Plan mode is on.
+    pub plan: bool,
 }
 
 /// From the leg.
@@ -78,6 +135,17 @@ pub enum LegInput {
     Delete {
         /// The item.
         item: ItemId,
+    },
+    /// The provider behind it did something.
+    Provider(FromProvider),
+    /// The functions that the client runs itself, whole list, as it declared them.
+    Functions(Vec<Value>),
+    /// The client's answer to a call it was handed.
+    Answer {
+        /// The call.
+        call: CallId,
+        /// What it says.
+        output: String,
     },
     /// The leg's door has a sentence for everyone who watches (tools that were left out, items that were dropped).
     Notice {
@@ -177,6 +245,29 @@ pub enum LegOutput {
         turn: TurnId,
         /// How.
         end: LegEnd,
+    },
+    /// For a provider: what it is to know from now on.
+    Brief(Box<Brief>),
+    /// For a provider: a response is wanted, and what it is to answer. Notes of the gateway and typed lines are among the items.
+    Step(Box<StepRequest>),
+    /// For a provider: its response is not wanted any more.
+    CancelStep,
+    /// For a provider: a call has ended, whoever ran it.
+    CallDone {
+        /// The call.
+        call: CallId,
+        /// JSON text, bounded.
+        output: String,
+    },
+    /// For the client: a call that the gate has let begin is its own to run.
+    Handed {
+        /// The call.
+        call: CallId,
+    },
+    /// For the door of a proxied session: an utterance was judged. True: it was for the gateway.
+    Judged {
+        /// The provider is to answer nothing.
+        consumed: bool,
     },
     /// A sentence for the client (`code`, `message`); never an error.
     Notice {

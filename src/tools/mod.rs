@@ -6,6 +6,7 @@
 mod arguments;
 mod builtin;
 mod catalogue;
+mod client;
 mod limits;
 mod manifest;
 mod reader;
@@ -13,6 +14,7 @@ mod runner;
 mod wording;
 
 pub use builtin::BuiltinContext;
+pub use client::ClientTools;
 pub use catalogue::{Catalogue, Described};
 pub use limits::{OUTPUT_CHARS, OUTPUT_NODES, cap_output};
 pub use reader::ManifestError;

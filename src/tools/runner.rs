@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::builtin::BuiltinContext;
 use super::catalogue::Catalogue;
+use super::client::{self, ClientTools};
 use super::limits::{Breaker, PER_TOOL, cap_feed, cap_output, per_hour};
 use super::manifest::Endpoint;
 use crate::engine::facts::facts_of;
@@ -34,6 +35,7 @@ struct Inner {
     gate: Gate,
     context: Arc<BuiltinContext>,
     session_id: String,
+    clients: ClientTools,
     breaker: Arc<Mutex<Breaker>>,
     running: Arc<AtomicUsize>,
 }
@@ -41,7 +43,7 @@ struct Inner {
 impl ToolRunner {
     /// A runner for one conversation.
     pub fn new(catalogue: Catalogue, gate: Gate, context: BuiltinContext) -> ToolRunner {
-        let inner = Inner { catalogue, gate, context: Arc::new(context), session_id: String::new(), breaker: Arc::default(), running: Arc::default() };
+        let inner = Inner { catalogue, gate, context: Arc::new(context), session_id: String::new(), clients: ClientTools::default(), breaker: Arc::default(), running: Arc::default() };
         ToolRunner { inner: Arc::new(inner) }
     }
 
@@ -53,17 +55,49 @@ impl ToolRunner {
     /// Runs an allowed call. Whether it may still begin is decided here and now, before the future is first polled;
     /// dropping the future stops the waiting and never the tool. Must be called inside a tokio runtime.
     pub fn run(&self, permit: Permit, call: ToolCall) -> BoxFuture<'static, ToolOutcome> {
+        if self.inner.catalogue.endpoint(&call.tool).is_none() && self.inner.clients.spec(&call.tool).is_some() {
+            return self.hand_over(permit, call);
+        }
         match self.begin(permit, &call) {
             Ok(begun) => Box::pin(begun.finish(call)),
             Err(refusal) => Box::pin(std::future::ready(refusal_outcome(&refusal, &call.tool, &self.inner.session_id))),
         }
     }
 
+    /// The tools that the attached client runs itself.
+    pub fn clients(&self) -> &ClientTools { &self.inner.clients }
+
     /// Names of what the tools work on (titles of notes, names of files), at most `most`. Reads folders, changes nothing.
     pub fn titles(&self, most: usize) -> BoxFuture<'static, Vec<String>> {
         let context = self.inner.context.clone();
         let work = tokio::task::spawn_blocking(move || super::builtin::titles(&context, most));
         Box::pin(async move { work.await.unwrap_or_default() })
+    }
+
+    /// The client runs this one: it is offered to it once the gate has let it begin, and counts as running until it is answered.
+    fn hand_over(&self, permit: Permit, call: ToolCall) -> BoxFuture<'static, ToolOutcome> {
+        let refusal = |code, message: String, effect| refusal_outcome(&Refusal { code, message, effect }, &call.tool, &self.inner.session_id);
+        let Some(seat) = Seat::take(&self.inner.running) else {
+            let outcome = refusal("too_many_calls", format!("{AT_ONCE} tools are running already; wait for one to end."), permit.effect());
+            return Box::pin(std::future::ready(outcome));
+        };
+        let running = match self.inner.gate.begin(permit, &call) {
+            Ok(running) => running,
+            Err(refused) => return Box::pin(std::future::ready(refusal_outcome(&refused, &call.tool, &self.inner.session_id))),
+        };
+        let (id, clients) = (call.id.clone(), self.inner.clients.clone());
+        let answer = clients.offer(call);
+        Box::pin(async move {
+            let hold = Hold { _running: running, _seat: seat };
+            let outcome = match tokio::time::timeout(client::DEADLINE, answer).await {
+                Ok(Ok(outcome)) => bounded(outcome, false),
+                Ok(Err(_gone)) => unsure("client_gone", "The client that ran it has gone.", true),
+                Err(_late) => unsure("timeout", &format!("The client has not answered in {} seconds.", client::DEADLINE.as_secs()), true),
+            };
+            clients.give_up(&id);
+            drop(hold);
+            outcome
+        })
     }
 
     fn begin(&self, permit: Permit, call: &ToolCall) -> Result<Begun, Refusal> {

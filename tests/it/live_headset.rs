@@ -39,8 +39,11 @@ impl Drop for Headset {
 
 impl Headset {
     /// Joins a conversation with a client's key. `held`: it sends sound only while somebody speaks, as a held button does.
-    pub async fn join(gateway: &Gateway, conversation: &str, session: Value, held: bool) -> Headset {
-        let path = format!("/v1/realtime?model=voxgate&conversation={conversation}");
+    pub async fn join(gateway: &Gateway, conversation: &str, session: Value, held: bool) -> Headset { Self::join_model(gateway, "voxgate", conversation, session, held).await }
+
+    /// The same with another model.
+    pub async fn join_model(gateway: &Gateway, model: &str, conversation: &str, session: Value, held: bool) -> Headset {
+        let path = format!("/v1/realtime?model={model}&conversation={conversation}");
         let socket = socket(gateway.address, &path, "realtime", &gateway.client).await.0;
         let state = Arc::new(Mutex::new(State::default()));
         let (messages, outbox) = mpsc::unbounded_channel();
@@ -77,6 +80,8 @@ impl Headset {
     pub async fn answer_after(&self, mark: usize, words: &str) -> String {
         self.until(&format!("an answer with {words:?}"), |s| s.events[mark..].iter().filter_map(said).find(|t| t.to_lowercase().replace("by ", "buy ").contains(words))).await
     }
+
+    pub fn all_after(&self, mark: usize) -> Vec<Value> { self.state.lock().unwrap().events[mark..].to_vec() }
 
     pub fn count_after(&self, mark: usize, kind: &str) -> usize { self.state.lock().unwrap().events[mark..].iter().filter(|e| e["type"] == kind).count() }
 

@@ -25,6 +25,8 @@ mod lasting;
 mod live;
 mod loudspeaker;
 mod memory;
+mod provider;
+mod proxied;
 mod pulse;
 mod realtime_door;
 mod refused_by_voice;

@@ -95,7 +95,7 @@ impl Format {
 pub fn to_base64(bytes: &[u8]) -> String { STANDARD.encode(bytes) }
 
 /// The bytes behind a base64 field of at most [`AUDIO_MAX`] characters.
-pub(super) fn bytes(text: &str, param: &str) -> Result<Vec<u8>, BadEvent> {
+pub fn bytes(text: &str, param: &str) -> Result<Vec<u8>, BadEvent> {
     if text.len() > AUDIO_MAX {
         let message = format!("'{param}' is {} bytes of base64, the most for one event is {AUDIO_MAX}.", text.len());
         return Err(BadEvent::at("string_above_max_length", param, message));

@@ -1,4 +1,4 @@
-//! OpenAI Realtime, GA shape, the server's side: client events in, server events out.
+//! OpenAI Realtime, GA shape: the server's side, client events in and server events out; and what a gateway in between sends on (`upstream`).
 //!
 //! Owns names, fields, limits and the effective session. Called by `server/realtime`. Never decides when an event is due
 //! and never keeps a conversation: that is the door's part.
@@ -9,10 +9,12 @@ pub mod error;
 mod fields;
 pub mod g711;
 pub mod item;
+pub mod peek;
 pub mod response;
 pub mod server;
 pub mod session;
 pub mod turns;
+pub mod upstream;
 
 #[cfg(test)]
 mod tests;

@@ -136,6 +136,25 @@ impl SessionChange {
         Ok(change)
     }
 
+    /// What of it goes on to a provider, as a partial session. Instructions, tools and turn taking are the gateway's to send, and tracing
+    /// would put the conversation on somebody's screen: they are not in it.
+    pub fn forwarded(&self) -> Value {
+        let mut session = Map::new();
+        let mut kept = self.kept.clone();
+        kept.remove("tracing");
+        session.extend(kept);
+        if let Some(modality) = self.modality { session.insert("output_modalities".into(), modality.to_json()); }
+        let put = |fields: &[(&str, &Option<Value>)]| -> Map<String, Value> { fields.iter().filter_map(|(name, value)| (*value).clone().map(|v| ((*name).to_string(), v))).collect() };
+        let format = |format: Option<Format>| format.map(Format::to_json);
+        let input = put(&[("format", &format(self.input_format)), ("noise_reduction", &self.noise_reduction), ("transcription", &self.transcription)]);
+        let output = put(&[("format", &format(self.output_format)), ("voice", &self.voice), ("speed", &self.speed.map(Value::from))]);
+        let mut audio = Map::new();
+        if !input.is_empty() { audio.insert("input".into(), Value::Object(input)); }
+        if !output.is_empty() { audio.insert("output".into(), Value::Object(output)); }
+        if !audio.is_empty() { session.insert("audio".into(), Value::Object(audio)); }
+        Value::Object(session)
+    }
+
     /// The formats it asks for, each with the field that names it.
     pub fn formats(&self) -> Vec<(&'static str, Format)> {
         let fields = [("session.audio.input.format", self.input_format), ("session.audio.output.format", self.output_format)];
@@ -290,6 +309,19 @@ impl SessionState {
             speed: 1.0,
         }
     }
+
+    /// The functions the client declared, as they came.
+    pub fn functions(&self) -> &[Value] { &self.functions }
+
+    /// Functions of these names are not the client's to declare.
+    pub fn drop_functions(&mut self, taken: impl Fn(&str) -> bool) -> Vec<String> {
+        let names: Vec<String> = self.functions.iter().filter_map(|f| f["name"].as_str()).filter(|n| taken(n)).map(str::to_string).collect();
+        self.functions.retain(|f| !f["name"].as_str().is_some_and(&taken));
+        names
+    }
+
+    /// The name the client knows the model by.
+    pub fn model(&self) -> &str { &self.model }
 
     /// False once the client switched transcripts of its own speech off.
     pub fn transcribes(&self) -> bool { !self.transcription.is_null() }

@@ -54,6 +54,8 @@ pub(super) struct Lane {
     pub(super) queue: VecDeque<Wanted>,
     pub(super) asked: Option<Wanted>,
     running: Option<Wanted>,
+    /// Calls that the client runs itself: several at a time, because a client may answer only when it has them all.
+    handed: Vec<Wanted>,
     pub(super) parked: Vec<Parked>,
     hold_until: Option<Ms>,
     /// What a person loosened by voice may still be taken back: the approved version, if it was an approval, and until when.
@@ -62,7 +64,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Something runs, waits to run, or waits for an answer by voice. What waits for a screen does not count.
-    pub(super) fn is_busy(&self) -> bool { !self.queue.is_empty() || self.asked.is_some() || self.running.is_some() }
+    pub(super) fn is_busy(&self) -> bool { !self.queue.is_empty() || self.asked.is_some() || self.running.is_some() || !self.handed.is_empty() }
 
     pub(super) fn is_parked(&self, call: &CallId) -> bool { self.parked.iter().any(|p| &p.wanted.call.id == call) }
 
@@ -92,7 +94,10 @@ impl Engine {
         }
     }
 
-    fn spec(&self, tool: &str) -> Option<&ToolSpec> { self.config.tools.iter().find(|s| s.name == tool) }
+    /// A client's tool never stands before one of the gateway's.
+    fn spec(&self, tool: &str) -> Option<&ToolSpec> { self.config.tools.iter().chain(&self.client_tools).find(|s| s.name == tool) }
+
+    fn is_handed_over(&self, tool: &str) -> bool { !self.config.tools.iter().any(|s| s.name == tool) && self.client_tools.iter().any(|s| s.name == tool) }
 
     /// Takes calls to the gate for as long as nothing runs and nothing is asked.
     pub(super) fn pump_lane(&mut self) {
@@ -128,7 +133,8 @@ impl Engine {
             Verdict::Allow(permit) => {
                 let call = wanted.call.clone();
                 // How long it takes is counted from here, not from the question before it.
-                self.lane.running = Some(Wanted { since: self.now, ..wanted });
+                let wanted = Wanted { since: self.now, ..wanted };
+                if self.is_handed_over(&call.tool) { self.lane.handed.push(wanted) } else { self.lane.running = Some(wanted) }
                 self.act(Action::Run(permit, call));
             }
             Verdict::Refuse(refusal) => self.refuse(wanted, spec.as_ref(), &refusal),
@@ -223,10 +229,8 @@ impl Engine {
     }
 
     pub(super) fn on_tool_done(&mut self, call: &CallId, outcome: ToolOutcome) {
-        if self.lane.running.as_ref().is_none_or(|w| &w.call.id != call) {
-            return;
-        }
-        let Some(wanted) = self.lane.running.take() else { return };
+        let handed = self.lane.handed.iter().position(|w| &w.call.id == call).map(|at| self.lane.handed.swap_remove(at));
+        let Some(wanted) = handed.or_else(|| self.lane.running.take_if(|w| &w.call.id == call)) else { return };
         let outcome = match &outcome.session {
             Some(SessionDeed::SubmitPlan(arguments)) => self.submit_plan(arguments),
             Some(SessionDeed::CompletePlan(arguments)) => self.complete_plan(arguments),
@@ -252,7 +256,8 @@ impl Engine {
             output: outcome.output, latency_ms: self.now - since,
         });
         // A call that outlived its turn: the agent gets a turn to say what came of it.
-        if !self.call_resolved(&call.id) && self.turns.active_id() != Some(wanted.turn) {
+        // (A provider gets the result itself, and answers a person who has gone on talking.)
+        if !self.call_resolved(&call.id) && self.turns.active_id() != Some(wanted.turn) && !self.is_remote() {
             self.queue_turn(None);
         }
     }

@@ -121,7 +121,7 @@ fn what_cannot_hold_its_breath_is_cut_by_words_or_by_voice_that_insists_and_said
     use super::super::input::LegFacts;
     let socket = |text: &str, ms: u64| {
         let mut w = World::new();
-        w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: false }));
+        w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: false, remote: false }));
         w.settle();
         w.say_now("What can I say?");
         w.silence(1_500);

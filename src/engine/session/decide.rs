@@ -265,12 +265,14 @@ impl Engine {
                 }
             }
             Decide::StopSpeech => {
+                self.stop_remote_voice();
                 self.cut_speech(CutWhy::Cancelled);
                 self.drop_unbegun();
                 self.reask_later();
                 self.reply(ticket, true, "ok", "Stopped.");
             }
             Decide::StopTurn => {
+                self.stop_remote_voice();
                 self.stop_turn(CutWhy::Cancelled);
                 self.reply(ticket, true, "ok", "The turn was ended.");
                 if by.surface == Surface::Voice { self.say_plain("All right, I stopped.") }

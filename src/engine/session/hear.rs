@@ -226,6 +226,14 @@ impl Engine {
     }
 
     fn close_utterance(&mut self, closed: Closed) {
+        let automatic = self.ears.settings().automatic;
+        let consumed = self.close_and_decide(closed);
+        // What waits for a commit by hand is judged then, but for what the ear obeys at once.
+        if self.is_remote() && (automatic || consumed) { self.act(Action::Leg(LegNote::Judged(consumed))) }
+    }
+
+    /// Answers whether the words were for the gateway: a command, an answer, or what it only heard of itself.
+    fn close_and_decide(&mut self, closed: Closed) -> bool {
         let Closed { utterance, heard, decision, .. } = closed;
         let automatic = self.ears.settings().automatic;
         let item = self.utterance_item();
@@ -248,42 +256,47 @@ impl Engine {
             self.count(Count::Intent { decision: decision.name(), reason: if said == Words::None { "false_interruption" } else { "backchannel" } });
             if said == Words::Backchannel { self.transcript(utterance.id, &heard.text, item, false) }
             self.reask();
-            return;
+            return false;
         }
         if words.is_empty() && matches!(decision, Decision::None | Decision::Neither { .. }) {
             self.count(Count::Intent { decision: "none", reason: "no_words" });
             self.reask();
-            return;
+            return false;
         }
         let Some(mut decision) = judged else {
             self.count(Count::Intent { decision: decision.name(), reason: "echo" });
             self.reask();
-            return;
+            return true;
         };
         if !automatic {
             if !matches!(decision, Decision::Enter | Decision::Stop | Decision::CancelTurn | Decision::Deny | Decision::Hold) {
-                return;
+                return false;
             }
             self.ears.acted_ms = utterance.last_ms;
         }
         if matches!(decision, Decision::None) && is_stock_closer(&words) {
             self.count(Count::Intent { decision: "none", reason: "stock_closer" });
-            return;
+            return false;
         }
         if decision.loosens() && !self.may_loosen(&utterance) {
             self.not_counted(utterance.id, &heard.text, item, &decision);
-            return;
+            return true;
         }
         self.take_back_if_hasty(utterance.began_at);
         let joins = automatic && self.may_join(utterance.began_at);
         // What answers no question that was heard is the second half of what was said before it.
         if joins && matches!(decision, Decision::Neither { bare: false }) && !self.asked_is_heard() { decision = Decision::None }
         let ordinary = matches!(decision, Decision::None);
+        if self.is_remote() {
+            return self.decide_beside_provider(utterance.id, &heard.text, item, decision);
+        }
         if joins && ordinary {
-            return self.join_turn(&utterance, &heard.text, item);
+            self.join_turn(&utterance, &heard.text, item);
+            return false;
         }
         self.ears.last = (ordinary && automatic && self.ears.create_response).then(|| LastTurn { item: item.clone(), text: heard.text.clone(), ended_at: utterance.last_at });
         self.on_words(utterance.id, &heard.text, item, decision, true);
+        !ordinary
     }
 
     fn tell_stopped(&mut self, utterance: &Utterance, item: &ItemId, text: &str) {
@@ -296,8 +309,9 @@ impl Engine {
 
     /// Nothing said while the voice is audible, or right after it, loosens anything.
     fn may_loosen(&self, utterance: &Utterance) -> bool {
-        let quiet = self.mouth.silent_since().is_none_or(|at| utterance.began_at >= at + QUIET_BEFORE_MS && utterance.last_at >= at + QUIET_AFTER_MS);
-        quiet && !self.mouth.is_audible() && utterance.last_ms - utterance.began_ms >= LOOSEN_SHORTEST_MS
+        let after = |at| utterance.began_at >= at + QUIET_BEFORE_MS && utterance.last_at >= at + QUIET_AFTER_MS;
+        let quiet = self.mouth.silent_since().is_none_or(after) && self.remote_silent_since().is_none_or(after);
+        quiet && !self.remote_is_audible() && !self.mouth.is_audible() && utterance.last_ms - utterance.began_ms >= LOOSEN_SHORTEST_MS
             && self.question().is_none_or(|q| q.state != QuestionState::Asked)
     }
 
@@ -346,6 +360,12 @@ impl Engine {
     }
 
     fn on_committed(&mut self, committed: Committed, heard: &Heard) {
+        let consumed = self.committed_decides(committed, heard);
+        if self.is_remote() { self.act(Action::Leg(LegNote::Judged(consumed))) }
+    }
+
+    /// Answers whether the words were for the gateway, as [`Engine::close_and_decide`] does.
+    fn committed_decides(&mut self, committed: Committed, heard: &Heard) -> bool {
         let Committed { utterance, item, began_at, spoken_at, acted, .. } = committed;
         let text = (!heard.text.is_empty()).then(|| heard.text.clone());
         self.act(Action::Leg(LegNote::UserTranscript(item.clone(), text)));
@@ -353,7 +373,7 @@ impl Engine {
         let want = std::mem::take(&mut self.ears.want_response);
         if words_of(&heard.text).is_empty() && !matches!(decision, Decision::Deny | Decision::Stop) {
             if want { self.on_create_response() }
-            return;
+            return false;
         }
         // Between two commits the microphone may have been open all the time, and our own voice in it.
         let words = words_of(&heard.text);
@@ -363,23 +383,27 @@ impl Engine {
             self.count(Count::Intent { decision: decision.name(), reason: "echo" });
             self.transcript(utterance, &heard.text, item, false);
             if want { self.say_plain("I only heard myself. Please say that once more.") }
-            return;
+            return true;
         };
-        let last = self.mouth.silent_since().unwrap_or(0);
-        let overlapped = self.mouth.is_audible() || (last > 0 && began_at < last + QUIET_BEFORE_MS && self.now < last + QUIET_AFTER_MS + FRAME_MS);
+        let overlaps = |last: Ms| began_at < last + QUIET_BEFORE_MS && self.now < last + QUIET_AFTER_MS + FRAME_MS;
+        let overlapped = self.mouth.is_audible() || self.remote_is_audible() || self.mouth.silent_since().is_some_and(overlaps) || self.remote_silent_since().is_some_and(overlaps);
         if decision.loosens() && overlapped {
             self.not_counted(utterance, &heard.text, item, &decision);
-            return;
+            return true;
         }
         let ordinary = matches!(decision, Decision::None);
         if acted && ordinary && is_short_answer(&words_of(&heard.text)) {
             // "No", "wait" and "stop" were obeyed when they were heard; the agent is not told of them a second time.
             self.transcript(utterance, &heard.text, item, false);
             if want { self.say_plain("All right.") }
-            return;
+            return true;
+        }
+        if self.is_remote() {
+            return self.decide_beside_provider(utterance, &heard.text, item, decision);
         }
         self.on_words(utterance, &heard.text, item, decision, false);
         if want && ordinary { self.on_create_response() }
+        !ordinary
     }
 
     /// `response.create` while a commit is still being recognised waits for its words.
@@ -394,6 +418,19 @@ impl Engine {
         let text = with_digits(text);
         let decides = self.question().is_some() || self.snap.waiting().is_some();
         if decides { text } else { with_titles(&text, &self.titles) }
+    }
+
+    /// In a proxied session: what is for the gateway takes effect, anything else the provider has heard itself and answers.
+    fn decide_beside_provider(&mut self, utterance: UtteranceId, text: &str, item: ItemId, decision: Decision) -> bool {
+        let passed_on = matches!(decision, Decision::None) || self.gives_up_on_question(&decision);
+        self.count(Count::Intent { decision: decision.name(), reason: "accepted" });
+        if passed_on {
+            if !self.remote.transcribes { self.transcript(utterance, &self.as_passed_on(text), item, true) }
+            return false;
+        }
+        self.transcript(utterance, text, item, false);
+        self.decide_by_voice(utterance, text, decision);
+        true
     }
 
     /// An utterance's words take effect. `by_ear`: its turn was ended by the ear, not by the client.

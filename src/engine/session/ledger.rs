@@ -831,7 +831,7 @@ fn ledger_l46_a_version_is_read_aloud_by_itself_once_and_a_new_leg_hears_the_mod
     w.settle();
     assert_eq!(w.spoken().matches("Plan one: Shop for a cake").count() + w.spoken().matches("Plan one: shop for a cake").count(), 1, "{}", w.spoken());
     let before = w.spoken().len();
-    w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+    w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
     w.settle();
     assert_eq!(&w.spoken()[before..], " | Plan mode is on.");
 }

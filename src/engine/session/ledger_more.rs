@@ -418,7 +418,7 @@ fn sixteen_requests_may_wait_and_the_oldest_makes_room() {
 fn without_a_voice_that_may_decide_questions_about_plan_mode_wait_for_a_screen() {
     for (voice_exit, hears, leaving_heard) in [(true, true, true), (false, true, false), (true, false, false)] {
         let mut w = World::with(EngineConfig { voice_exit, ..EngineConfig::default() });
-        w.input(Input::LegAttached(LegFacts { hears, speaks: true, holds: true }));
+        w.input(Input::LegAttached(LegFacts { hears, speaks: true, holds: true, remote: false }));
         w.decide(Decide::Enter { reason: String::new() });
         w.settle();
         w.say("Exit plan mode.");

@@ -47,7 +47,7 @@ impl Real {
         real
     }
 
-    fn listen(&mut self) { self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true })); }
+    fn listen(&mut self) { self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false })); }
 
     fn drain(&mut self) -> bool {
         let (mut back, mut any) = (Vec::new(), false);

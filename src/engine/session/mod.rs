@@ -1,6 +1,6 @@
 //! The engine: one conversation's decisions. Inputs change it, outputs are drained; it waits for nothing.
 //!
-//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `modes` turns the mode, `review` keeps a plan's life, `calls` takes tool calls to the gate, `approvals` asks a person about them, `child` follows a root's mode,
+//! `hear` turns frames and words into decisions, `floor` lets a person and playback not speak at once, `join` makes one turn of two halves, `decide` carries decisions out, `modes` turns the mode, `review` keeps a plan's life, `calls` takes tool calls to the gate, `approvals` asks a person about them, `child` follows a root's mode, `remote` is the provider of a proxied session,
 //! `speak` says things one after the other, `turns` runs the agent. This file owns the state and the way in and out.
 
 mod approvals;
@@ -12,6 +12,7 @@ mod echo;
 mod hear;
 mod join;
 mod modes;
+mod remote;
 mod review;
 mod speak;
 mod turns;
@@ -121,6 +122,9 @@ pub struct Engine {
     autonomy: Autonomy,
     instructions: String,
     leg: Option<LegFacts>,
+    remote: remote::RemoteVoice,
+    /// Tools that the attached client runs itself.
+    client_tools: Vec<ToolSpec>,
     ears: Ears,
     mouth: Mouth,
     turns: Turns,
@@ -181,7 +185,7 @@ impl Engine {
         Self {
             autonomy: config.autonomy, instructions: String::new(), ears: Ears::new(config.ear, serial + 1), mouth: Mouth::new(serial + 1),
             turns: Turns::new(serial + 1), lane: Lane::default(), asked: Asked::default(), gate, table: shared_table(config.ear.language), taken: snap.clone(), snap,
-            out: VecDeque::new(), now: 0, epoch_ms, leg: None, unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
+            out: VecDeque::new(), now: 0, epoch_ms, leg: None, remote: remote::RemoteVoice::default(), client_tools: Vec::new(), unannounced: false, loosening: false, after_loosening: None, delivering: None, settled: VecDeque::new(), is_child: false, serial, titles: Vec::new(), ended: false, config,
         }
     }
 
@@ -220,6 +224,7 @@ impl Engine {
             Input::Heard { utterance, to_ms, result } => self.on_heard(utterance, to_ms, result),
             Input::LegAttached(facts) => self.on_leg(Some(facts)),
             Input::LegGone => self.on_leg(None),
+            Input::Remote(remote) => self.on_remote(remote),
             Input::LegTurns(turns) => self.on_turn_settings(turns),
             Input::LegSpeaks(speaks) => {
                 if let Some(leg) = &mut self.leg { leg.speaks = speaks }
@@ -356,7 +361,7 @@ impl Engine {
         let state = match self.leg {
             None => VoiceState::Idle,
             Some(_) if self.ears.broken => VoiceState::Error,
-            Some(_) if self.mouth.is_audible() => VoiceState::Speaking,
+            Some(_) if self.mouth.is_audible() || self.remote_is_audible() => VoiceState::Speaking,
             Some(_) if self.turns.is_working() || self.ears.is_recognising() => VoiceState::Processing,
             Some(_) => VoiceState::Listening,
         };
@@ -392,6 +397,7 @@ impl Engine {
 
     fn on_leg(&mut self, leg: Option<LegFacts>) {
         self.mouth_leg_changed();
+        self.remote_leg_changed();
         self.ears.reset(self.config.ear);
         self.leg = leg;
         if leg.is_none() {

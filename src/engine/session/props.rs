@@ -113,7 +113,7 @@ impl Model {
             speaking: None, running: vec![], steps: vec![], last_turn: TurnId(0), log_fails: false, calls: 0, tickets: 0, replied: BTreeSet::new(), unanswered: BTreeMap::new(),
             answered: BTreeSet::new(), approved: BTreeMap::new(), questions: BTreeMap::new(), untold: false, may_loosen: false, spoken: vec![], broken: None, told: told.then(Vec::new), reached: BTreeMap::new(),
         };
-        model.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+        model.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
         model
     }
 
@@ -424,7 +424,7 @@ impl Model {
             9 => self.input(Input::Interrupted),
             10 => { let (utterance, to_ms) = (UtteranceId(dice.roll(200)), dice.roll(9_000) / 20 * 20); self.input(Input::TurnJudged { utterance, to_ms, complete: f32::NAN }) }
             0 => { self.speaking = None; self.input(Input::LegGone) }
-            1 | 2 => { self.speaking = None; self.input(Input::LegAttached(LegFacts { hears: !dice.one_in(4), speaks: !dice.one_in(4), holds: dice.one_in(2) })) }
+            1 | 2 => { self.speaking = None; self.input(Input::LegAttached(LegFacts { hears: !dice.one_in(4), speaks: !dice.one_in(4), holds: dice.one_in(2), remote: false })) }
             3 => self.hearing_fails = !self.hearing_fails,
             4 => self.slow_ear = !self.slow_ear,
             5 => self.log_fails = !self.log_fails,
@@ -493,7 +493,7 @@ impl Model {
         self.slow_ear = false;
         self.script = Heard::default();
         self.speaking = None;
-        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+        self.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
         for _ in 0..80 {
             self.late_words();
             while let Some(turn) = self.steps.first().copied() { self.agent_done(turn, None) }

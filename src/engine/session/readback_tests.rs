@@ -35,7 +35,7 @@ fn shown(engine: &mut Engine, now: &mut u64, text: &str) -> Vec<(String, bool)> 
 
 fn engine() -> Engine {
     let mut engine = Engine::new(EngineConfig::default(), 1_000_000);
-    engine.handle_input(0, Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+    engine.handle_input(0, Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
     engine.handle_input(0, Input::Titles(vec!["Birthday plan".into()]));
     engine
 }

@@ -464,7 +464,8 @@ impl Engine {
         // In the tail: what began late enough and ended late enough is a person's answer, however alike the words are.
         let overlaps = |s: &&Said| ended >= s.from && (began < s.to + QUIET_BEFORE_MS || ended < s.to + QUIET_AFTER_MS) && began <= s.to + QUIET_AFTER_MS;
         let playing = self.mouth.queue.front().filter(|s| s.begun).map(|s| self.mouth.sounded_so_far(s, self.now)).unwrap_or_default();
-        let all = self.mouth.recent.iter().filter(overlaps).flat_map(|s| &s.words).chain(&playing);
+        let remote = self.remote_sounded();
+        let all = self.mouth.recent.iter().filter(overlaps).flat_map(|s| &s.words).chain(&remote).chain(&playing);
         all.filter(|w| w.to + measure.late_ms > began && w.from < ended + measure.early_ms).map(|w| w.word.clone()).collect()
     }
 

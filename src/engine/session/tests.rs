@@ -108,7 +108,7 @@ impl World {
             running: vec![], calls: 0, tool_ms: 0, replies: vec![], told: vec![], begun: vec![], recognise_ms: 0, agent_ms: 0, complete: None, later: vec![], looks: vec![], forgotten: 0,
             counts: vec![], steps: vec![], agent_fails: false, log_fails: false, earcons: vec![], sounded: vec![],
         };
-        world.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+        world.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
         world
     }
 
@@ -588,7 +588,7 @@ fn plan_mode_comes_back_and_is_announced_before_anything_runs() {
     w.input(Input::Tick);
     w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "What's in my notes?".into(), ticket: Ticket(9) });
     assert!(w.ran.is_empty(), "nobody has been told yet");
-    w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true }));
+    w.input(Input::LegAttached(LegFacts { hears: true, speaks: true, holds: true, remote: false }));
     w.settle();
     assert_eq!(w.ran.len(), 1);
     assert!(w.spoken().starts_with("Plan mode is still on from before."), "{}", w.spoken());

@@ -71,6 +71,9 @@ impl Turns {
     pub(super) fn waiting(&self) -> usize { self.queue.len() }
 
     pub(super) fn active_id(&self) -> Option<TurnId> { self.active.as_ref().map(|t| t.id) }
+
+    /// The turn whose response is under way, or was asked for.
+    pub(super) fn responding_id(&self) -> Option<TurnId> { self.active.as_ref().filter(|t| t.responding).map(|t| t.id) }
 }
 
 impl Engine {
@@ -115,6 +118,32 @@ impl Engine {
         }
     }
 
+    /// A provider's response has begun that nobody here asked for. An older turn whose calls still run is over: they are answered
+    /// when they end.
+    pub(super) fn begin_remote_turn(&mut self) -> TurnId {
+        self.end_turn(TurnEnd::Interrupted);
+        let id = self.begin_turn(None);
+        let (stamp, ask) = (self.snap.stamp, self.snap.ask);
+        if let Some(turn) = &mut self.turns.active {
+            (turn.stamp, turn.ask, turn.responding) = (stamp, ask, true);
+        }
+        id
+    }
+
+    /// The response that was asked for begins now: its calls are made under what is in force now.
+    pub(super) fn remote_turn_begins(&mut self) {
+        let (stamp, ask) = (self.snap.stamp, self.snap.ask);
+        if let Some(turn) = self.turns.active.as_mut().filter(|t| t.responding) { (turn.stamp, turn.ask) = (stamp, ask) }
+    }
+
+    fn begin_turn(&mut self, note: Option<GatewayNote>) -> TurnId {
+        let id = TurnId(self.turns.next);
+        self.turns.next += 1;
+        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, ask: self.snap.ask, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
+        self.act(Action::Leg(LegNote::TurnBegan(id)));
+        id
+    }
+
     /// Lets turns begin, go on and end.
     pub(super) fn pump_turns(&mut self) {
         self.pump_active();
@@ -122,10 +151,7 @@ impl Engine {
             return;
         }
         let Some(note) = self.turns.queue.pop_front() else { return };
-        let id = TurnId(self.turns.next);
-        self.turns.next += 1;
-        self.turns.active = Some(Turn { id, step: 0, stamp: self.snap.stamp, ask: self.snap.ask, note, open: BTreeSet::new(), called: false, responding: false, presented: false, abandoned: false, failed: false });
-        self.act(Action::Leg(LegNote::TurnBegan(id)));
+        self.begin_turn(note);
         self.step();
     }
 
@@ -163,9 +189,20 @@ impl Engine {
         }
     }
 
+    /// What an agent is to know now, beside what is to be answered: a proxied session's provider is told it whenever it changes.
+    pub fn briefing(&self) -> StepRequest {
+        let instructions = self.all_instructions();
+        let (plan_mode, tools, draft, approved) = (self.snap.in_plan(), self.listed_tools(), self.snap.draft.clone(), self.snap.approved().cloned());
+        StepRequest { turn: TurnId(0), step: 0, items: Vec::new(), tools, plan_mode, draft, approved, instructions }
+    }
+
+    fn all_instructions(&self) -> String {
+        [self.config.instructions.as_str(), self.instructions.as_str()].iter().filter(|t| !t.is_empty()).copied().collect::<Vec<_>>().join("\n\n")
+    }
+
     fn step(&mut self) {
         let (stamp, ask) = (self.snap.stamp, self.snap.ask);
-        let instructions = [self.config.instructions.as_str(), self.instructions.as_str()].iter().filter(|t| !t.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+        let instructions = self.all_instructions();
         let (plan_mode, tools, items) = (self.snap.in_plan(), self.listed_tools(), self.history());
         let (draft, approved) = (self.snap.draft.clone(), self.snap.approved().cloned());
         let Some(turn) = &mut self.turns.active else { return };

@@ -289,7 +289,7 @@ impl Door {
 }
 
 /// A build without the codec says so before anything changes.
-fn check_codec(change: &SessionChange) -> Carried {
+pub(super) fn check_codec(change: &SessionChange) -> Carried {
     let asked = change.formats().into_iter().find(|(_, format)| *format == Format::Opus);
     match (asked, codec::decoder()) {
         (Some((param, _)), Err(error)) => Err(BadEvent::value(param, format!("'audio/opus' cannot be spoken: {error}."))),
@@ -297,17 +297,17 @@ fn check_codec(change: &SessionChange) -> Carried {
     }
 }
 
-fn no_item(param: &str, id: &str) -> BadEvent {
+pub(super) fn no_item(param: &str, id: &str) -> BadEvent {
     BadEvent::at("item_not_found", param, format!("There is no item '{id}' in this session."))
 }
 
 /// The first few of a list, for a sentence.
-fn first(names: &[String]) -> String {
+pub(super) fn first(names: &[String]) -> String {
     let shown = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
 }
 
-fn leg_turns(turns: Option<Turns>) -> TurnDetection {
+pub(super) fn leg_turns(turns: Option<Turns>) -> TurnDetection {
     let Some(turns) = turns else {
         return TurnDetection { automatic: false, create_response: false, interrupt_response: false, ..TurnDetection::default() };
     };

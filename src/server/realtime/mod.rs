@@ -6,6 +6,7 @@
 //!
 //! - `socket` carries frames in and out and is the only part that waits;
 //! - `door` is the state of one socket; `asks` carries out client events, `tells` writes what the conversation says;
+//! - `proxy` is the other kind of session: a provider hears and answers, and the gateway stands between;
 //! - `ear` turns appended sound into 16 kHz (`packets`: of Opus), `voice` a speech into deltas, `items` remembers what was named.
 
 mod asks;
@@ -13,6 +14,7 @@ mod door;
 mod ear;
 mod items;
 mod packets;
+mod proxy;
 mod socket;
 mod tells;
 mod voice;

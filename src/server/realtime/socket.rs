@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "a silent client is let go by the wall")]
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
@@ -12,7 +13,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::RealtimeQuery;
 use super::door::Door;
+use super::proxy;
 use crate::dialect::openai_realtime::error::BadEvent;
+use crate::provider::Provider;
 use crate::session::handle::{Handle, LegPort};
 use crate::session::leg::{LegInput, LegOutput, LegSpec};
 
@@ -51,13 +54,17 @@ enum Ending {
     Drop(u16, String),
 }
 
-/// Attaches the socket to the conversation and serves it until either lets go.
-pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery) {
+/// Attaches the socket to the conversation and serves it until either lets go. A model that is a provider's goes there.
+pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, providers: Arc<[Arc<Provider>]>) {
+    let provider = providers.iter().find(|p| Some(p.name.as_str()) == query.model.as_deref()).cloned();
+    if let Some(provider) = provider {
+        return proxy::run(socket, handle, query, provider).await;
+    }
     let (sink, stream) = socket.split();
     let (frames, inbox) = mpsc::channel(WRITER_QUEUE);
     let (stop, stopped) = mpsc::channel(1);
     let writer = tokio::spawn(write(sink, inbox, stopped));
-    let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true };
+    let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true, remote: false };
     let mut line = Line { stream, frames, heard: Instant::now(), moved: Instant::now() };
     let mut door = Door::new(handle.id(), &tag(), query.model.as_deref().filter(|model| !model.is_empty()).map(clip));
     if query.plan {
@@ -76,13 +83,13 @@ pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery) {
 }
 
 /// A model's name is echoed, so it is kept short.
-fn clip(model: &str) -> &str {
+pub(super) fn clip(model: &str) -> &str {
     let end = model.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 128).last();
     &model[..end.unwrap_or(0)]
 }
 
 /// A random word for this socket's ids.
-fn tag() -> String {
+pub(super) fn tag() -> String {
     let mut bytes = [0u8; 6];
     if getrandom::fill(&mut bytes).is_err() {
         // Without a random source ids only have to differ between sockets of one process.

@@ -41,7 +41,7 @@ pub struct World {
 }
 
 async fn upgrade(State(handle): State<Handle>, Query(query): Query<RealtimeQuery>, ws: WebSocketUpgrade) -> axum::response::Response {
-    limit(ws).on_upgrade(move |socket| run(socket, handle, query))
+    limit(ws).on_upgrade(move |socket| run(socket, handle, query, std::sync::Arc::from([])))
 }
 
 impl World {

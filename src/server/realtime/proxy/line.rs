@@ -1,0 +1,270 @@
+//! The two sockets of a proxied session: frames in, frames out, the provider's connection made and made again, and how it all ends.
+#![allow(clippy::disallowed_methods, reason = "a silent client is let go by the wall")]
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use futures_util::future::BoxFuture;
+use futures_util::{Sink, Stream, StreamExt};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_tungstenite::tungstenite;
+
+use super::super::RealtimeQuery;
+use super::super::socket::{clip, tag};
+use super::Proxy;
+use crate::provider::{ConnectError, Provider, Socket};
+use crate::session::handle::{Handle, LegPort};
+use crate::session::leg::{LegInput, LegSpec};
+
+/// Largest message a client may send, in bytes.
+const MESSAGE_MAX: usize = super::super::MESSAGE_MAX;
+/// Bytes that may wait for a client that reads slowly.
+const WAITING_MAX: usize = 8 * 1024 * 1024;
+/// Frames that may wait for a provider that reads slowly; then the client is not read.
+const UPSTREAM_WAITING_MAX: usize = 256;
+/// How long one side may take no frame at all while some wait.
+const STUCK: Duration = Duration::from_secs(20);
+/// A ping goes out this often.
+const PING: Duration = Duration::from_secs(15);
+/// A client that sends nothing for this long, not even a pong, is gone.
+const SILENT: Duration = Duration::from_secs(45);
+/// How long the goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// Copies of sound that wait for the conversation; the oldest go.
+const COPIES_MAX: usize = 128;
+
+/// How it ends.
+enum Ending {
+    /// The client closed, or its connection broke.
+    Left,
+    /// The gateway closes, with this code and reason.
+    Close(u16, String),
+}
+
+/// Holds the conversation between this socket and the provider until either lets go.
+pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, provider: Arc<Provider>) {
+    let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true, remote: true };
+    let mut proxy = Proxy::new(handle.id(), &tag(), query.model.as_deref().filter(|m| !m.is_empty()).map(clip), provider.kind);
+    if query.plan { proxy.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() }) }
+    let mut line = Line { client: Side::new(socket), upstream: None, provider, heard: Instant::now() };
+    let ending = match handle.attach(spec).await {
+        Ok(port) => line.hold(&mut proxy, port).await,
+        Err(refused) => Ending::Close(1008, refused.to_string()),
+    };
+    line.part(&mut proxy, ending).await;
+}
+
+/// A socket with what is written to it, flushed when there is no more to write.
+struct Side<S> {
+    socket: S,
+    unflushed: bool,
+    moved: Instant,
+}
+
+impl<S> Side<S> {
+    fn new(socket: S) -> Self { Self { socket, unflushed: false, moved: Instant::now() } }
+
+    /// Writes what `next` gives for as long as the socket takes it. Ready when all is written and flushed, or when it broke.
+    fn write<M, E>(&mut self, cx: &mut Context<'_>, next: &mut dyn FnMut() -> Option<M>) -> Poll<Result<(), E>>
+    where
+        S: Sink<M, Error = E> + Unpin,
+    {
+        let mut socket = Pin::new(&mut self.socket);
+        loop {
+            match socket.as_mut().poll_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+            let Some(message) = next() else { break };
+            self.moved = Instant::now();
+            self.unflushed = true;
+            if let Err(error) = socket.as_mut().start_send(message) { return Poll::Ready(Err(error)) }
+        }
+        if self.unflushed {
+            match socket.as_mut().poll_flush(cx) {
+                Poll::Ready(Ok(())) => {
+                    self.unflushed = false;
+                    self.moved = Instant::now();
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+struct Line {
+    client: Side<WebSocket>,
+    upstream: Option<Side<Socket>>,
+    provider: Arc<Provider>,
+    heard: Instant,
+}
+
+impl Line {
+    async fn hold(&mut self, proxy: &mut Proxy, port: LegPort) -> Ending {
+        let LegPort { input, mut output } = port;
+        let began = Instant::now();
+        let now = || began.elapsed().as_millis() as u64;
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut pinged, mut pings) = (Instant::now(), VecDeque::new());
+        let mut connecting: Option<BoxFuture<'static, Result<Socket, ConnectError>>> = Some(connect(&self.provider));
+        loop {
+            if let Some((code, reason)) = proxy.ending() { return Ending::Close(code, reason) }
+            if let Some(why) = proxy.lost.take() { return Ending::Close(1011, format!("the provider ended the session ({why})")) }
+            if proxy.client_waiting() > WAITING_MAX { return Ending::Close(1013, "this client reads too slowly".into()) }
+            trim(&mut proxy.inputs);
+            let to_client = proxy.client_waiting() > 0 || !pings.is_empty() || self.client.unflushed;
+            let gap = proxy.deadline().map(|at| Duration::from_millis(at.saturating_sub(now())));
+            let reads_client = proxy.upstream_waiting() < UPSTREAM_WAITING_MAX && proxy.inputs.len() < COPIES_MAX;
+            tokio::select! {
+                biased;
+                came = poll_fn(|cx| poll_sockets(cx, &mut self.client, &mut self.upstream, proxy, &mut pings, reads_client)) => match came {
+                    Came::ClientGone => return Ending::Left,
+                    Came::ProviderGone(why) => {
+                        self.upstream = None;
+                        proxy.lost = Some(why);
+                    }
+                    Came::Provider(frame) => self.from_provider(proxy, now(), frame),
+                    Came::Client(message) => {
+                        self.heard = Instant::now();
+                        match message {
+                            Message::Text(ref text) if text.len() > MESSAGE_MAX => return Ending::Close(1009, format!("a message may have at most {MESSAGE_MAX} bytes")),
+                            Message::Text(_) => proxy.client(now(), message.into_data()),
+                            Message::Binary(_) => return Ending::Close(1003, "events are text frames".into()),
+                            Message::Ping(_) | Message::Pong(_) => {}
+                            Message::Close(_) => return Ending::Left,
+                        }
+                    }
+                },
+                place = input.reserve(), if !proxy.inputs.is_empty() => match (place, proxy.inputs.pop_front()) {
+                    (Ok(place), Some(input)) => place.send(input),
+                    _ => return Ending::Close(1011, "this conversation has ended".into()),
+                },
+                said = output.recv() => match said {
+                    Some(said) => if let Some(reason) = proxy.leg(now(), said) { return Ending::Close(1008, reason) },
+                    None => return Ending::Close(1011, "this conversation has ended".into()),
+                },
+                made = async { match &mut connecting { Some(made) => made.await, None => std::future::pending().await } } => {
+                    connecting = None;
+                    match made {
+                        Ok(socket) => {
+                            self.upstream = Some(Side::new(socket));
+                            proxy.connected();
+                        }
+                        Err(error) => {
+                            tracing::warn!(provider = %self.provider.name, %error, "no connection to the provider");
+                            return Ending::Close(if error.retry() { 1013 } else { 1011 }, error.to_string());
+                        }
+                    }
+                }
+                () = sleep(gap.unwrap_or(Duration::MAX)), if gap.is_some() => proxy.tick(now()),
+                _ = ticks.tick() => {
+                    if self.heard.elapsed() > SILENT && reads_client { return Ending::Close(1001, "nothing was heard from this client for 45 seconds".into()) }
+                    if to_client && self.client.moved.elapsed() > STUCK { return Ending::Close(1013, "this client reads too slowly".into()) }
+                    if pinged.elapsed() >= PING {
+                        pinged = Instant::now();
+                        pings.push_back(Message::Ping(Bytes::new()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn from_provider(&mut self, proxy: &mut Proxy, now: u64, frame: Bytes) {
+        let before = proxy.may_begin();
+        proxy.provider(now, frame);
+        if !before && proxy.may_begin() { proxy.catch_up(now) }
+    }
+
+    /// Says goodbye on both sides.
+    async fn part(mut self, proxy: &mut Proxy, ending: Ending) {
+        if let Some(mut upstream) = self.upstream.take() {
+            let _ = timeout(GOODBYE / 2, upstream.socket.close(None)).await;
+        }
+        let Ending::Close(code, reason) = ending else { return };
+        tracing::debug!(code, %reason, "proxied session ends");
+        let goodbye = async {
+            while let Some(frame) = proxy.next_client() {
+                if self.client.socket.send(text(frame)).await.is_err() { return }
+            }
+            let end = (0..=reason.len().min(123)).rev().find(|at| reason.is_char_boundary(*at)).unwrap_or(0);
+            let _ = self.client.socket.send(Message::Close(Some(CloseFrame { code, reason: reason[..end].into() }))).await;
+            while let Some(Ok(_)) = self.client.socket.next().await {}
+        };
+        let _ = timeout(GOODBYE, goodbye).await;
+    }
+}
+
+fn connect(provider: &Arc<Provider>) -> BoxFuture<'static, Result<Socket, ConnectError>> {
+    let provider = Arc::clone(provider);
+    Box::pin(async move { provider.connect().await })
+}
+
+/// Copies of sound that nobody takes are dropped, oldest first, and counted; everything else waits.
+fn trim(inputs: &mut VecDeque<LegInput>) {
+    while inputs.len() >= COPIES_MAX {
+        let Some(at) = inputs.iter().position(|i| matches!(i, LegInput::Audio(_))) else { return };
+        inputs.remove(at);
+        metrics::counter!("voxgate_proxy_sound_unheard_total").increment(1);
+    }
+}
+
+fn text(frame: Bytes) -> Message { Utf8Bytes::try_from(frame).map_or_else(|_| Message::Ping(Bytes::new()), Message::Text) }
+
+fn tungstenite_text(frame: Bytes) -> Option<tungstenite::Message> { tungstenite::Utf8Bytes::try_from(frame).ok().map(tungstenite::Message::Text) }
+
+/// What came of both sockets.
+enum Came {
+    ClientGone,
+    ProviderGone(String),
+    Client(Message),
+    Provider(Bytes),
+}
+
+/// Writes what waits for either side, then reads what is there: the provider first, whose sound is waited for.
+fn poll_sockets(cx: &mut Context<'_>, client: &mut Side<WebSocket>, upstream: &mut Option<Side<Socket>>, proxy: &mut Proxy, pings: &mut VecDeque<Message>, reads_client: bool) -> Poll<Came> {
+    if proxy.client_waiting() > 0 || !pings.is_empty() || client.unflushed {
+        let written = client.write(cx, &mut || pings.pop_front().or_else(|| proxy.next_client().map(text)));
+        if let Poll::Ready(Err(_)) = written { return Poll::Ready(Came::ClientGone) }
+    }
+    if let Some(side) = upstream {
+        if proxy.upstream_waiting() > 0 || side.unflushed {
+            let written = side.write(cx, &mut || proxy.next_upstream().and_then(tungstenite_text));
+            if let Poll::Ready(Err(error)) = written { return Poll::Ready(Came::ProviderGone(error.to_string())) }
+        }
+        // A client that takes nothing holds the provider up, up to a measure.
+        let message = if proxy.client_waiting() < WAITING_MAX / 2 { Pin::new(&mut side.socket).poll_next(cx) } else { Poll::Pending };
+        match message {
+            Poll::Ready(Some(Ok(tungstenite::Message::Text(text)))) => return Poll::Ready(Came::Provider(text.into())),
+            Poll::Ready(Some(Ok(tungstenite::Message::Binary(bytes)))) => return Poll::Ready(Came::Provider(bytes)),
+            Poll::Ready(Some(Ok(tungstenite::Message::Close(frame)))) => {
+                return Poll::Ready(Came::ProviderGone(frame.map_or_else(|| "without a reason".to_string(), |f| format!("{} {}", u16::from(f.code), f.reason))));
+            }
+            // Its pings are answered by the socket itself, with the next thing that is written.
+            Poll::Ready(Some(Ok(_))) => {
+                side.unflushed = true;
+                cx.waker().wake_by_ref();
+            }
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Came::ProviderGone(error.to_string())),
+            Poll::Ready(None) => return Poll::Ready(Came::ProviderGone("its connection ended".into())),
+            Poll::Pending => {}
+        }
+    }
+    if reads_client {
+        match Pin::new(&mut client.socket).poll_next(cx) {
+            Poll::Ready(Some(Ok(message))) => return Poll::Ready(Came::Client(message)),
+            Poll::Ready(None | Some(Err(_))) => return Poll::Ready(Came::ClientGone),
+            Poll::Pending => {}
+        }
+    }
+    Poll::Pending
+}

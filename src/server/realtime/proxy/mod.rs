@@ -1,0 +1,284 @@
+//! A proxied session: a client on one side, a provider on the other, and the conversation's gate, ear and mouth in between.
+//!
+//! [`Proxy`] is the state of one such session and waits for nothing: frames for both sides and inputs for the conversation gather in
+//! queues. Sound goes through as it came. Everything else is read, judged and written anew: a call of a gateway's tool is never seen by
+//! the client, a call of the client's own tool is shown when the gate has let it begin, and what would let somebody else run tools
+//! reaches nobody.
+//!
+//! - `asks` carries out the client's events, `hears` takes the provider's, `answer` makes one answer of several rounds of the provider;
+//! - `calls` keeps tool calls between being wanted and being answered, `beside` is what the conversation says and decides meanwhile;
+//! - `line` carries frames and is the only part that waits.
+
+mod answer;
+mod asks;
+mod beside;
+mod calls;
+mod hears;
+mod line;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use axum::body::Bytes;
+use serde_json::{Value, json};
+
+pub use line::run;
+
+use super::ear::Ear;
+use super::items::Items;
+use crate::dialect::openai_realtime::audio::Format;
+use crate::dialect::openai_realtime::server::Writer;
+use crate::dialect::openai_realtime::session::SessionState;
+use crate::dialect::openai_realtime::upstream::{self, OWN_EVENT, Own};
+use crate::engine::id::Ms;
+use crate::provider::Kind;
+use crate::session::leg::{Brief, FromProvider, LegInput, LegOutput};
+use answer::Answer;
+use calls::Call;
+
+/// How long a verdict on what was said is waited for before the provider answers it, in milliseconds. Chosen: a command is judged
+/// within half a second of its end; whoever speaks at length is answered without waiting.
+const VERDICT_MS: Ms = 1_500;
+/// Where the ear has not noticed anybody when the provider closes a turn, it has this long to, in milliseconds. Chosen: it speaks up
+/// within a tenth of a second of silence, and a provider's own detector can be quicker than that.
+const GRACE_MS: Ms = 300;
+/// A verdict that came before the provider's own end of the turn counts this long.
+const VERDICT_KEPT_MS: Ms = 2_500;
+/// Rounds of tools in one answer.
+const ROUNDS_MAX: u32 = 12;
+/// Events of the client that wait until the provider is there; sound beyond it goes, oldest first.
+const EARLY_MAX: usize = 1_024;
+/// Names that are remembered (items, own events); the oldest half goes.
+const NAMES_MAX: usize = 4_096;
+
+/// A `response.create` that is wanted and not sent.
+#[derive(Debug)]
+struct Create {
+    /// What the client said of it; nothing for the gateway's own.
+    response: serde_json::Map<String, Value>,
+    /// The client's own event.
+    event_id: Option<String>,
+    /// It goes on with an answer that waits for tools.
+    goes_on: bool,
+    /// Not before a verdict, but then.
+    until: Option<Ms>,
+}
+
+/// What is known of the words that were said last.
+#[derive(Debug, Default)]
+struct Verdict {
+    /// The ear hears somebody, since then.
+    listening: Option<Ms>,
+    /// The words were for the gateway, or not; and when that was known.
+    judged: Option<(bool, Ms)>,
+    /// The provider has closed a turn, then, and waits to be told to answer it.
+    committed: Option<(String, Ms)>,
+    /// The item of the turn that was closed last.
+    item: Option<String>,
+}
+
+impl Verdict {
+    /// A turn that was closed is answered then, whatever is known.
+    fn deadline(&self) -> Option<Ms> {
+        let wait = if self.listening.is_some() { VERDICT_MS } else { GRACE_MS };
+        self.committed.as_ref().map(|(_, at)| at + wait)
+    }
+}
+
+/// See the file's head.
+pub(super) struct Proxy {
+    conversation: String,
+    tag: String,
+    ids: u64,
+    kind: &'static Kind,
+    writer: Writer,
+    session: SessionState,
+    /// What the client set, as a partial session for the provider.
+    forwarded: Value,
+    ear: Ear,
+    /// Items that the provider does not have: the gateway's own words, and what was dropped.
+    items: Items,
+    brief: Option<Box<Brief>>,
+    client: VecDeque<Bytes>,
+    client_bytes: usize,
+    upstream: VecDeque<Bytes>,
+    pub(super) inputs: VecDeque<LegInput>,
+    /// The provider's session stands.
+    ready: bool,
+    /// The client was told of its session.
+    told_session: bool,
+    early: VecDeque<Bytes>,
+    answer: Option<Answer>,
+    calls: Vec<Call>,
+    create: Option<Create>,
+    /// A `response.create` is on its way.
+    asked: bool,
+    /// And what it brings is not wanted any more.
+    unwanted: bool,
+    /// The conversation's turn is over.
+    turn_ended: bool,
+    verdict: Verdict,
+    /// What the gateway says waits for the provider to be silent.
+    waiting_words: VecDeque<LegOutput>,
+    saying: Option<beside::Saying>,
+    /// Events of the provider that wait for the gateway to have spoken.
+    deferred: VecDeque<Bytes>,
+    /// Items the client never sees.
+    hidden: HashSet<String>,
+    /// Items the provider knows.
+    known: HashSet<String>,
+    last_visible: Option<String>,
+    /// Own events that stand for one of the client's.
+    events: HashMap<String, String>,
+    /// Sound of the provider that the conversation was not told of yet, in milliseconds.
+    sounds_ms: u64,
+    ending: Option<(u16, String)>,
+    pub(super) lost: Option<String>,
+}
+
+impl Proxy {
+    pub(super) fn new(conversation: &str, tag: &str, model: Option<&str>, kind: &'static Kind) -> Self {
+        let session = SessionState::new(conversation, model);
+        Self {
+            conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, writer: Writer::new(tag), ear: Ear::new(session.input_format), session,
+            forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false,
+            told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
+            saying: None, deferred: VecDeque::new(), hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
+        }
+    }
+
+    /// A frame for the client.
+    fn send(&mut self, frame: impl Into<Bytes>) {
+        let frame = frame.into();
+        self.client_bytes += frame.len();
+        self.client.push_back(frame);
+    }
+
+    pub(super) fn next_client(&mut self) -> Option<Bytes> {
+        let frame = self.client.pop_front()?;
+        self.client_bytes -= frame.len();
+        Some(frame)
+    }
+
+    pub(super) fn client_waiting(&self) -> usize { self.client_bytes }
+
+    pub(super) fn next_upstream(&mut self) -> Option<Bytes> { self.upstream.pop_front() }
+
+    pub(super) fn upstream_waiting(&self) -> usize { self.upstream.len() }
+
+    pub(super) fn ending(&mut self) -> Option<(u16, String)> { self.ending.take() }
+
+    /// An event for the provider.
+    fn ask(&mut self, event: &Value) { self.upstream.push_back(event.to_string().into()) }
+
+    fn tell(&mut self, input: LegInput) { self.inputs.push_back(input) }
+
+    fn tell_of(&mut self, from: FromProvider) { self.tell(LegInput::Provider(from)) }
+
+    fn notice(&mut self, code: &str, message: String) { self.tell(LegInput::Notice { code: code.to_string(), message }) }
+
+    fn new_id(&mut self, kind: &str) -> String {
+        self.ids += 1;
+        format!("{kind}_{}_{}", self.tag, self.ids)
+    }
+
+    /// The name of an event of the gateway's own; what the provider says of it is said of the client's event, if it stands for one.
+    fn own_event(&mut self, of: Option<&str>) -> String {
+        self.ids += 1;
+        let id = format!("{OWN_EVENT}{}", self.ids);
+        if let Some(of) = of {
+            if self.events.len() >= NAMES_MAX { self.events.clear() }
+            self.events.insert(id.clone(), of.to_string());
+        }
+        id
+    }
+
+    fn remember(set: &mut HashSet<String>, name: &str) {
+        if set.len() >= NAMES_MAX {
+            let old: Vec<String> = set.iter().take(NAMES_MAX / 2).cloned().collect();
+            for name in old { set.remove(&name); }
+        }
+        set.insert(name.to_string());
+    }
+
+    /// A tool of the gateway's, whatever the client declared.
+    fn is_ours(&self, tool: &str) -> bool {
+        self.brief.as_ref().is_some_and(|b| b.names.iter().any(|n| n == tool)) || !self.session.functions().iter().any(|f| f["name"] == tool)
+    }
+
+    /// Tells the provider what holds.
+    fn tell_session(&mut self) {
+        let Some(brief) = &self.brief else { return };
+        let own = Own { instructions: &brief.instructions, tools: &brief.tools, functions: self.session.functions(), turns: self.session.turns };
+        let mut update = upstream::session_update(&format!("{OWN_EVENT}s{}", self.ids), &self.forwarded, &own);
+        update["session"] = (self.kind.session)(update["session"].take());
+        self.ids += 1;
+        if self.ready { self.ask(&update) }
+    }
+
+    /// The connection to a provider stands anew.
+    pub(super) fn connected(&mut self) {
+        self.ready = false;
+        self.lost = None;
+        self.asked = false;
+    }
+
+    /// The provider's session has begun.
+    fn provider_ready(&mut self) {
+        if std::mem::replace(&mut self.ready, true) { return }
+        self.tell_session();
+        if !std::mem::replace(&mut self.told_session, true) {
+            let created = self.writer.session_created(self.session.to_json());
+            self.send(created);
+        }
+    }
+
+    /// True once the session stands on both sides and what the client said before can go on.
+    pub(super) fn may_begin(&self) -> bool { self.ready && self.brief.is_some() }
+
+    /// What the client said before the provider was there.
+    pub(super) fn catch_up(&mut self, now: Ms) {
+        while let Some(frame) = self.early.pop_front() {
+            self.client_frame(now, frame);
+        }
+    }
+
+    /// A frame of the client.
+    pub(super) fn client(&mut self, now: Ms, frame: Bytes) {
+        if self.may_begin() && self.early.is_empty() {
+            return self.client_frame(now, frame);
+        }
+        if self.early.len() >= EARLY_MAX {
+            let sound = self.early.iter().position(|f| f.len() < 400_000 && f.windows(25).take(64).any(|w| w == b"input_audio_buffer.append"));
+            match sound {
+                Some(at) => { self.early.remove(at); }
+                None => {
+                    self.ending = Some((1013, "too much was sent before the provider was there".into()));
+                    return;
+                }
+            }
+        }
+        self.early.push_back(frame);
+    }
+
+    /// When [`Proxy::tick`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Ms> {
+        let create = self.create.as_ref().and_then(|c| c.until);
+        [self.verdict.deadline(), create].into_iter().flatten().min()
+    }
+
+    /// Time passes.
+    pub(super) fn tick(&mut self, now: Ms) {
+        if self.verdict.deadline().is_some_and(|at| now >= at) { self.resolve(now, false) }
+        self.try_create(now);
+    }
+
+    /// Milliseconds of sound in base64 of the session's output format.
+    fn length_ms(format: Format, base64: &str) -> u64 {
+        let bytes = base64.len() as u64 * 3 / 4;
+        let width = if format == Format::Pcm { 2 } else { 1 };
+        bytes * 1_000 / (u64::from(format.rate_hz()) * width)
+    }
+}
