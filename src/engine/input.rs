@@ -73,6 +73,8 @@ pub enum Remote {
     },
     /// The response has ended.
     Done(TurnEnd),
+    /// Its connection is gone for longer than a breath.
+    Away,
     /// The tools that the client runs itself, whole list.
     Tools(Vec<super::tool::ToolSpec>),
 }

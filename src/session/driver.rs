@@ -712,6 +712,10 @@ impl Driver {
                 let specs = self.runner.clients().declare(&functions);
                 self.input(Input::Remote(Remote::Tools(specs)));
             }
+            LegInput::History => {
+                let items = self.engine.history();
+                self.mouth.tell(LegOutput::History(items));
+            }
             LegInput::Answer { call, output } => { self.runner.clients().answered(&call, &output); }
         }
     }
@@ -733,6 +737,7 @@ impl Driver {
                 let (tool, arguments) = self.prepared(tool, &arguments);
                 Remote::Call { id, tool, arguments }
             }
+            FromProvider::Away => Remote::Away,
             FromProvider::Done(end) => Remote::Done(match end {
                 LegEnd::Completed => TurnEnd::Completed,
                 LegEnd::Interrupted => TurnEnd::Interrupted,

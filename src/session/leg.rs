@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::engine::conversation::StepRequest;
+use crate::engine::conversation::{Item, StepRequest};
 use crate::engine::event::Role;
 use crate::engine::id::{CallId, ItemId, SpeechId, TurnId, UtteranceId};
 use crate::engine::tool::ToolSpec;
@@ -78,6 +78,8 @@ pub enum FromProvider {
     Done(LegEnd),
     /// It says that its voice was interrupted.
     Interrupted,
+    /// Its connection is gone for longer than a breath: the person is told.
+    Away,
 }
 
 /// What a provider is to know: told when a leg with one attaches, and whenever it changes.
@@ -140,6 +142,8 @@ pub enum LegInput {
     Provider(FromProvider),
     /// The functions that the client runs itself, whole list, as it declared them.
     Functions(Vec<Value>),
+    /// A provider begins from nothing: it wants what was said so far ([`LegOutput::History`]).
+    History,
     /// The client's answer to a call it was handed.
     Answer {
         /// The call.
@@ -248,6 +252,8 @@ pub enum LegOutput {
     },
     /// For a provider: what it is to know from now on.
     Brief(Box<Brief>),
+    /// For a provider that begins from nothing: what was said and done so far, oldest first.
+    History(Vec<Item>),
     /// For a provider: a response is wanted, and what it is to answer. Notes of the gateway and typed lines are among the items.
     Step(Box<StepRequest>),
     /// For a provider: its response is not wanted any more.

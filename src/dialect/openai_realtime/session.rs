@@ -11,6 +11,7 @@ use super::audio::Format;
 use super::error::{BadEvent, shown};
 use super::fields::{Fields, no_hint, wrong_type};
 use super::turns::{self, Turns, TurnsChange};
+use super::upstream::plain;
 use super::{INSTRUCTIONS_MAX, KEPT_BYTES_MAX, TOOLS_BYTES_MAX, TOOLS_MAX};
 
 /// Fields of the session that are kept as they came.
@@ -140,14 +141,15 @@ impl SessionChange {
     /// would put the conversation on somebody's screen: they are not in it.
     pub fn forwarded(&self) -> Value {
         let mut session = Map::new();
-        let mut kept = self.kept.clone();
-        kept.remove("tracing");
-        session.extend(kept);
+        for (name, fields) in [("tool_choice", &["type", "name"][..]), ("max_output_tokens", &[]), ("parallel_tool_calls", &[]), ("reasoning", &["effort"]), ("truncation", &["type", "retention_ratio"]), ("include", &[])] {
+            if let Some(value) = self.kept.get(name) { session.insert(name.to_string(), plain(value, fields)); }
+        }
         if let Some(modality) = self.modality { session.insert("output_modalities".into(), modality.to_json()); }
         let put = |fields: &[(&str, &Option<Value>)]| -> Map<String, Value> { fields.iter().filter_map(|(name, value)| (*value).clone().map(|v| ((*name).to_string(), v))).collect() };
         let format = |format: Option<Format>| format.map(Format::to_json);
-        let input = put(&[("format", &format(self.input_format)), ("noise_reduction", &self.noise_reduction), ("transcription", &self.transcription)]);
-        let output = put(&[("format", &format(self.output_format)), ("voice", &self.voice), ("speed", &self.speed.map(Value::from))]);
+        let input = put(&[("format", &format(self.input_format)), ("noise_reduction", &self.noise_reduction.as_ref().map(|v| plain(v, &["type"]))),
+            ("transcription", &self.transcription.as_ref().map(|v| plain(v, &["model", "language", "languages", "prompt", "keywords", "delay"])))]);
+        let output = put(&[("format", &format(self.output_format)), ("voice", &self.voice.as_ref().map(|v| plain(v, &["id"]))), ("speed", &self.speed.map(Value::from))]);
         let mut audio = Map::new();
         if !input.is_empty() { audio.insert("input".into(), Value::Object(input)); }
         if !output.is_empty() { audio.insert("output".into(), Value::Object(output)); }

@@ -45,6 +45,27 @@ pub fn session_update(event_id: &str, client: &Value, own: &Own) -> Value {
     json!({"type": "session.update", "event_id": event_id, "session": session})
 }
 
+/// A client's `tool_choice`, as far as it may go on: a word, or a function that is there. In plan mode no call is forced.
+pub fn tool_choice(choice: &Value, known: impl Fn(&str) -> bool, plan: bool) -> Value {
+    let named = choice["name"].as_str().filter(|name| choice["type"] == "function" && known(name));
+    match (choice.as_str(), named) {
+        (Some("none"), _) => json!("none"),
+        (Some("required"), _) if !plan => json!("required"),
+        (_, Some(name)) if !plan => json!({"type": "function", "name": name}),
+        _ => json!("auto"),
+    }
+}
+
+/// Of an object the named fields that are plain values or lists of such; of anything else the value itself, if it is plain.
+pub(super) fn plain(value: &Value, fields: &[&str]) -> Value {
+    let is_plain = |v: &Value| !v.is_object() && v.as_array().is_none_or(|list| list.iter().all(|v| !v.is_object() && !v.is_array()));
+    match value {
+        Value::Object(map) => Value::Object(fields.iter().filter_map(|name| map.get(*name).filter(|v| is_plain(v)).map(|v| ((*name).to_string(), v.clone()))).collect()),
+        value if is_plain(value) => value.clone(),
+        _ => Value::Null,
+    }
+}
+
 fn function(spec: &ToolSpec) -> Value {
     json!({"type": "function", "name": spec.name, "description": spec.description, "parameters": spec.parameters})
 }
@@ -97,7 +118,7 @@ pub fn is_foreign_tool(event: &Value) -> bool {
 
 /// The error codes after which a provider's session cannot go on.
 pub fn is_fatal(code: &str) -> bool {
-    matches!(code, "session_expired" | "insufficient_quota" | "credit_balance_exhausted" | "invalid_api_key" | "account_deactivated" | "billing_hard_limit_reached"
+    matches!(code, "insufficient_quota" | "credit_balance_exhausted" | "invalid_api_key" | "account_deactivated" | "billing_hard_limit_reached"
         | "beta_api_shape_disabled" | "session_limit_reached")
 }
 

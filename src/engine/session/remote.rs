@@ -50,6 +50,7 @@ impl Engine {
                 self.on_agent_call(turn, id, tool, arguments);
             }
             Remote::Done(end) => self.remote_done(end),
+            Remote::Away => self.say_plain("One moment, the line to the model is gone. I am trying to get it back."),
             Remote::Tools(tools) => self.client_tools = tools,
         }
     }

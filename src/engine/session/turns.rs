@@ -228,7 +228,7 @@ impl Engine {
     fn listed_tools(&self) -> Vec<ToolSpec> { listed(&self.config.tools, self.snap.in_plan(), self.snap.approved().is_some()) }
 
     /// The history, with a passing answer for calls that still wait for a person: no model may see a call without a result.
-    fn history(&self) -> Vec<Item> {
+    pub fn history(&self) -> Vec<Item> {
         let answered: BTreeSet<&CallId> = self.snap.items.iter().filter_map(|i| if let Item::Result { id, .. } = i { Some(id) } else { None }).collect();
         let mut items = Vec::with_capacity(self.snap.items.len());
         for item in &self.snap.items {

@@ -34,7 +34,7 @@ impl Door {
             // Only a mirror shows notices; here one explains a response that fails.
             LegOutput::Notice { code, message } => self.trouble = Some((code, message)),
             // Of proxied sessions, which have a door of their own.
-            LegOutput::Brief(_) | LegOutput::Step(_) | LegOutput::CancelStep | LegOutput::CallDone { .. } | LegOutput::Handed { .. } | LegOutput::Judged { .. } => {}
+            LegOutput::Brief(_) | LegOutput::History(_) | LegOutput::Step(_) | LegOutput::CancelStep | LegOutput::CallDone { .. } | LegOutput::Handed { .. } | LegOutput::Judged { .. } => {}
             LegOutput::Closed { reason } => return Some(reason),
         }
         None

@@ -25,6 +25,8 @@ pub(super) struct Answer {
     pub(super) places: Vec<(u64, u64)>,
     /// The next place of an item.
     pub(super) next: u64,
+    /// Sound of it has gone out.
+    pub(super) sounded: bool,
     items: Vec<Value>,
     usage: Value,
     /// The response object as it began.
@@ -69,7 +71,7 @@ impl Proxy {
         }
         let began = event["response"].clone();
         self.answer = Some(Answer {
-            id: id.clone(), round: id, active: true, waits: false, end: None, places: Vec::new(), next: 0, items: Vec::new(), usage: Value::Null, began, rounds: 1,
+            id: id.clone(), round: id, active: true, waits: false, end: None, places: Vec::new(), next: 0, sounded: false, items: Vec::new(), usage: Value::Null, began, rounds: 1,
         });
         self.show(event);
     }

@@ -15,6 +15,9 @@ use crate::engine::conversation::{Item, StepRequest};
 use crate::engine::id::{ItemId, Ms, SpeechId};
 use crate::session::leg::{FromProvider, LegEnd, LegOutput};
 
+/// Most lines and calls that a provider is told of when it begins anew; the oldest are left out.
+const SEED_MAX: usize = 60;
+
 /// The gateway speaks.
 pub(super) struct Saying {
     speech: SpeechId,
@@ -44,6 +47,7 @@ impl Proxy {
                 let told = self.brief.as_ref().zip(new.as_ref()).is_none_or(|(now, before)| now.instructions != before.instructions || now.tools != before.tools);
                 if told { self.tell_session() }
             }
+            LegOutput::History(items) => self.seed(now, &items),
             LegOutput::Step(request) => self.step(now, &request),
             LegOutput::CancelStep => self.cut_answer(now, "client_cancelled"),
             LegOutput::CallDone { call, output } => self.call_done(now, &call, output),
@@ -90,16 +94,7 @@ impl Proxy {
         self.tell_outputs();
         let notes = request.items.iter().rev().take_while(|i| matches!(i, Item::Gateway(_))).count();
         let (said, noted) = request.items.split_at(request.items.len() - notes);
-        for item in said {
-            let (id, role, text) = match item {
-                Item::User { id, text } => (id, "user", openai_chat::said(text)),
-                Item::Assistant { id, text, .. } => (id, "assistant", text.clone()),
-                _ => continue,
-            };
-            if text.is_empty() || self.known.contains(&id.0) { continue }
-            Self::remember(&mut self.known, &id.0);
-            self.hidden_line(role, &text);
-        }
+        self.lines(said);
         for item in noted {
             if let Item::Gateway(note) = item { self.hidden_line("system", &openai_chat::note(note)) }
         }
@@ -112,7 +107,42 @@ impl Proxy {
         self.want_create(now, Create { response: Map::new(), event_id: None, goes_on, until: None });
     }
 
-    fn hidden_line(&mut self, role: &str, text: &str) {
+    /// Lines that the provider does not have yet.
+    fn lines(&mut self, items: &[Item]) {
+        for item in items {
+            let (id, role, text) = match item {
+                Item::User { id, text } => (id, "user", openai_chat::said(text)),
+                Item::Assistant { id, text, .. } => (id, "assistant", text.clone()),
+                _ => continue,
+            };
+            if text.is_empty() || self.known.contains(&id.0) { continue }
+            Self::remember(&mut self.known, &id.0);
+            self.hidden_line(role, &text);
+        }
+    }
+
+    /// A provider that begins from nothing is told what was said, and what came of its predecessor's calls.
+    fn seed(&mut self, now: Ms, items: &[Item]) {
+        if !self.ready || self.seeded { return }
+        self.seeded = true;
+        let first = items.len().saturating_sub(SEED_MAX);
+        for item in &items[first..] {
+            match item {
+                Item::Call { id, tool, arguments } if !self.orphans.contains_key(&id.0) => {
+                    if let Some(output) = items.iter().find_map(|i| match i { Item::Result { id: of, output, .. } if of == id => Some(output), _ => None }) {
+                        self.hidden_line("system", &format!("[gateway] Before, {tool} was called with {arguments}; it answered {output}"));
+                    }
+                }
+                line => self.lines(std::slice::from_ref(line)),
+            }
+        }
+        if std::mem::take(&mut self.again) {
+            let goes_on = self.answer.as_ref().is_some_and(|a| a.waits);
+            self.want_create(now, Create { response: Map::new(), event_id: None, goes_on, until: None });
+        }
+    }
+
+    pub(super) fn hidden_line(&mut self, role: &str, text: &str) {
         let (event, id) = (self.own_event(None), self.new_id("item"));
         Self::remember(&mut self.hidden, &id);
         let mut create = line(&event, role, text);
@@ -264,6 +294,9 @@ impl Proxy {
         }
         .to_json()
     }
+
+    /// The provider is missed: the person is told, once.
+    pub(super) fn away(&mut self) { self.tell_of(FromProvider::Away) }
 
     /// How long a client's wish for an answer waits for a verdict.
     pub(super) fn verdict_until(&self, now: Ms) -> Option<Ms> { (self.verdict.listening.is_some()).then_some(now + VERDICT_MS) }

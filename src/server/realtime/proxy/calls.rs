@@ -79,6 +79,9 @@ impl Proxy {
 
     /// A call has ended. A client's own answer has gone to the provider already.
     pub(super) fn call_done(&mut self, now: Ms, call: &CallId, output: String) {
+        if let Some(tool) = self.orphans.remove(&call.0) {
+            return self.hidden_line("system", &format!("[gateway] The call of {tool} from before the connection was lost has ended: {output}"));
+        }
         let Some(call) = self.calls.iter_mut().find(|c| c.id == call.0 && c.is_open()) else { return };
         call.held.clear();
         call.stands = Stands::Done(output);

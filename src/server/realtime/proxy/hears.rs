@@ -39,6 +39,7 @@ impl Proxy {
             return true;
         };
         let place = answer.place(index);
+        answer.sounded = true;
         if kind == AUDIO && place == index && answer.id == response {
             self.send(frame.clone());
         } else {
@@ -117,7 +118,10 @@ impl Proxy {
             return tracing::debug!(kind, "an event of the provider that no client knows was dropped");
         }
         match kind {
-            "response.output_audio.delta" => { let delta = event["delta"].as_str().unwrap_or_default().to_string(); self.count_sound(&delta) }
+            "response.output_audio.delta" => {
+                if let Some(answer) = &mut self.answer { answer.sounded = true }
+                let delta = event["delta"].as_str().unwrap_or_default().to_string(); self.count_sound(&delta);
+            }
             "response.output_audio_transcript.delta" | "response.output_text.delta" => {
                 let words = event["delta"].as_str().unwrap_or_default().to_string();
                 self.tell_of(FromProvider::Words(words));
@@ -236,9 +240,13 @@ impl Proxy {
     fn trouble(&mut self, now: Ms, event: &Value) {
         let (error, code) = (&event["error"], event["error"]["code"].as_str().unwrap_or_default().to_string());
         let message = error["message"].as_str().unwrap_or("the provider reported an error").to_string();
+        if code == "session_expired" {
+            self.lost = Some(code);
+            return;
+        }
         if is_fatal(&code) {
             self.notice("provider_error", format!("The provider ends the session: {message}"));
-            self.lost = Some(code);
+            self.ending = Some((1011, format!("the provider ended the session ({code})")));
             return;
         }
         let of = error["event_id"].as_str().unwrap_or_default();

@@ -36,6 +36,13 @@ const PING: Duration = Duration::from_secs(15);
 const SILENT: Duration = Duration::from_secs(45);
 /// How long the goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// Tries in a row to get a lost provider back, and the wait before the first; it doubles each time.
+const TRIES_MAX: u32 = 6;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// A connection that stood so long was well: the next loss begins with new tries.
+const HEALTHY: Duration = Duration::from_secs(20);
+/// A provider that is away longer than this is missed aloud.
+const MISSED: Duration = Duration::from_secs(2);
 /// Copies of sound that wait for the conversation; the oldest go.
 const COPIES_MAX: usize = 128;
 
@@ -52,7 +59,8 @@ pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, provid
     let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true, remote: true };
     let mut proxy = Proxy::new(handle.id(), &tag(), query.model.as_deref().filter(|m| !m.is_empty()).map(clip), provider.kind);
     if query.plan { proxy.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() }) }
-    let mut line = Line { client: Side::new(socket), upstream: None, provider, heard: Instant::now() };
+    let connecting = Some(connect(&provider, Duration::ZERO));
+    let mut line = Line { client: Side::new(socket), upstream: None, provider, heard: Instant::now(), connecting, tries: 0, away: None, since: Instant::now() };
     let ending = match handle.attach(spec).await {
         Ok(port) => line.hold(&mut proxy, port).await,
         Err(refused) => Ending::Close(1008, refused.to_string()),
@@ -106,6 +114,13 @@ struct Line {
     upstream: Option<Side<Socket>>,
     provider: Arc<Provider>,
     heard: Instant,
+    /// A connection that is being made.
+    connecting: Option<BoxFuture<'static, Result<Socket, ConnectError>>>,
+    /// Connections that were tried in a row.
+    tries: u32,
+    /// Since when the provider is away; and whether that was said.
+    away: Option<(Instant, bool)>,
+    since: Instant,
 }
 
 impl Line {
@@ -116,10 +131,12 @@ impl Line {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut pinged, mut pings) = (Instant::now(), VecDeque::new());
-        let mut connecting: Option<BoxFuture<'static, Result<Socket, ConnectError>>> = Some(connect(&self.provider));
         loop {
             if let Some((code, reason)) = proxy.ending() { return Ending::Close(code, reason) }
-            if let Some(why) = proxy.lost.take() { return Ending::Close(1011, format!("the provider ended the session ({why})")) }
+            if let Some(why) = proxy.lost.take() {
+                if let Some(ending) = self.lose(proxy, now(), &why) { return ending }
+            }
+            proxy.catch_up(now());
             if proxy.client_waiting() > WAITING_MAX { return Ending::Close(1013, "this client reads too slowly".into()) }
             trim(&mut proxy.inputs);
             let to_client = proxy.client_waiting() > 0 || !pings.is_empty() || self.client.unflushed;
@@ -129,11 +146,11 @@ impl Line {
                 biased;
                 came = poll_fn(|cx| poll_sockets(cx, &mut self.client, &mut self.upstream, proxy, &mut pings, reads_client)) => match came {
                     Came::ClientGone => return Ending::Left,
-                    Came::ProviderGone(why) => {
-                        self.upstream = None;
-                        proxy.lost = Some(why);
+                    Came::ProviderGone(why) => proxy.lost = Some(why),
+                    Came::Provider(frame) => {
+                        proxy.provider(now(), frame);
+                        if proxy.may_begin() && self.away.is_some() { self.away = None }
                     }
-                    Came::Provider(frame) => self.from_provider(proxy, now(), frame),
                     Came::Client(message) => {
                         self.heard = Instant::now();
                         match message {
@@ -153,21 +170,26 @@ impl Line {
                     Some(said) => if let Some(reason) = proxy.leg(now(), said) { return Ending::Close(1008, reason) },
                     None => return Ending::Close(1011, "this conversation has ended".into()),
                 },
-                made = async { match &mut connecting { Some(made) => made.await, None => std::future::pending().await } } => {
-                    connecting = None;
+                made = async { match &mut self.connecting { Some(made) => made.await, None => std::future::pending().await } } => {
+                    self.connecting = None;
                     match made {
                         Ok(socket) => {
                             self.upstream = Some(Side::new(socket));
-                            proxy.connected();
+                            self.since = Instant::now();
                         }
                         Err(error) => {
                             tracing::warn!(provider = %self.provider.name, %error, "no connection to the provider");
-                            return Ending::Close(if error.retry() { 1013 } else { 1011 }, error.to_string());
+                            if !error.retry() || self.tries >= TRIES_MAX { return Ending::Close(if error.retry() { 1013 } else { 1011 }, error.to_string()) }
+                            self.again();
                         }
                     }
                 }
                 () = sleep(gap.unwrap_or(Duration::MAX)), if gap.is_some() => proxy.tick(now()),
                 _ = ticks.tick() => {
+                    if let Some((_, told @ false)) = self.away.as_mut().filter(|(since, _)| since.elapsed() > MISSED) {
+                        *told = true;
+                        proxy.away();
+                    }
                     if self.heard.elapsed() > SILENT && reads_client { return Ending::Close(1001, "nothing was heard from this client for 45 seconds".into()) }
                     if to_client && self.client.moved.elapsed() > STUCK { return Ending::Close(1013, "this client reads too slowly".into()) }
                     if pinged.elapsed() >= PING {
@@ -179,10 +201,32 @@ impl Line {
         }
     }
 
-    fn from_provider(&mut self, proxy: &mut Proxy, now: u64, frame: Bytes) {
-        let before = proxy.may_begin();
-        proxy.provider(now, frame);
-        if !before && proxy.may_begin() { proxy.catch_up(now) }
+    /// The provider is gone. Unless it wants nobody back, it is tried again. `None`: that is under way.
+    fn lose(&mut self, proxy: &mut Proxy, now: u64, why: &str) -> Option<Ending> {
+        let code = why.split(' ').next().and_then(|c| c.parse::<u16>().ok());
+        // Policy and the codes that a service makes up for itself say that trying again is no use.
+        if code.is_some_and(|c| c == 1008 || (4_000..5_000).contains(&c)) {
+            return Some(Ending::Close(1011, format!("the provider ended the session ({why})")));
+        }
+        if self.connecting.is_some() { return None }
+        tracing::info!(provider = %self.provider.name, why, "the provider is gone");
+        metrics::counter!("voxgate_provider_losses_total").increment(1);
+        self.upstream = None;
+        proxy.disconnected(now);
+        if self.since.elapsed() > HEALTHY { self.tries = 0 }
+        if self.tries >= TRIES_MAX { return Some(Ending::Close(1013, format!("the provider is gone and does not come back ({why})"))) }
+        self.away.get_or_insert((Instant::now(), false));
+        self.again();
+        None
+    }
+
+    /// Tries the provider once more, after a wait that grows and is never the same for many who lost it together.
+    fn again(&mut self) {
+        let wait = FIRST_WAIT * 2u32.pow(self.tries.min(6));
+        let mut dice = [0u8; 1];
+        let _ = getrandom::fill(&mut dice);
+        self.tries += 1;
+        self.connecting = Some(connect(&self.provider, wait.mul_f32(0.75 + f32::from(dice[0]) / 512.0)));
     }
 
     /// Says goodbye on both sides.
@@ -204,9 +248,12 @@ impl Line {
     }
 }
 
-fn connect(provider: &Arc<Provider>) -> BoxFuture<'static, Result<Socket, ConnectError>> {
+fn connect(provider: &Arc<Provider>, after: Duration) -> BoxFuture<'static, Result<Socket, ConnectError>> {
     let provider = Arc::clone(provider);
-    Box::pin(async move { provider.connect().await })
+    Box::pin(async move {
+        sleep(after).await;
+        provider.connect().await
+    })
 }
 
 /// Copies of sound that nobody takes are dropped, oldest first, and counted; everything else waits.

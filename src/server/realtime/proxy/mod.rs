@@ -39,8 +39,10 @@ use answer::Answer;
 use calls::Call;
 
 /// How long a verdict on what was said is waited for before the provider answers it, in milliseconds. Chosen: a command is judged
-/// within half a second of its end; whoever speaks at length is answered without waiting.
-const VERDICT_MS: Ms = 1_500;
+/// within half a second of its end on a machine that has time for it, and every utterance gets a verdict; this is for the worst.
+const VERDICT_MS: Ms = 8_000;
+/// Who has spoken longer than this has given no command and is answered at once, in milliseconds.
+const COMMAND_MAX_MS: Ms = 6_000;
 /// Where the ear has not noticed anybody when the provider closes a turn, it has this long to, in milliseconds. Chosen: it speaks up
 /// within a tenth of a second of silence, and a provider's own detector can be quicker than that.
 const GRACE_MS: Ms = 300;
@@ -82,8 +84,13 @@ struct Verdict {
 impl Verdict {
     /// A turn that was closed is answered then, whatever is known.
     fn deadline(&self) -> Option<Ms> {
-        let wait = if self.listening.is_some() { VERDICT_MS } else { GRACE_MS };
-        self.committed.as_ref().map(|(_, at)| at + wait)
+        let (_, closed_at) = self.committed.as_ref()?;
+        let wait = match self.listening {
+            Some(since) if closed_at.saturating_sub(since) > COMMAND_MAX_MS => 0,
+            Some(_) => VERDICT_MS,
+            None => GRACE_MS,
+        };
+        Some(closed_at + wait)
     }
 }
 
@@ -107,6 +114,12 @@ pub(super) struct Proxy {
     pub(super) inputs: VecDeque<LegInput>,
     /// The provider's session stands.
     ready: bool,
+    /// It knows what was said before.
+    seeded: bool,
+    /// A response was under way, or on its way, when the connection was lost: it is asked for again.
+    again: bool,
+    /// Calls whose provider is gone: what came of them is told in words.
+    orphans: HashMap<String, String>,
     /// The client was told of its session.
     told_session: bool,
     early: VecDeque<Bytes>,
@@ -135,6 +148,7 @@ pub(super) struct Proxy {
     /// Sound of the provider that the conversation was not told of yet, in milliseconds.
     sounds_ms: u64,
     ending: Option<(u16, String)>,
+    /// Why the provider cannot be gone on with, where it said so.
     pub(super) lost: Option<String>,
 }
 
@@ -143,7 +157,7 @@ impl Proxy {
         let session = SessionState::new(conversation, model);
         Self {
             conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, writer: Writer::new(tag), ear: Ear::new(session.input_format), session,
-            forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false,
+            forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
             told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
             saying: None, deferred: VecDeque::new(), hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
         }
@@ -212,35 +226,55 @@ impl Proxy {
     fn tell_session(&mut self) {
         let Some(brief) = &self.brief else { return };
         let own = Own { instructions: &brief.instructions, tools: &brief.tools, functions: self.session.functions(), turns: self.session.turns };
-        let mut update = upstream::session_update(&format!("{OWN_EVENT}s{}", self.ids), &self.forwarded, &own);
+        let known = |name: &str| self.session.functions().iter().any(|f| f["name"] == name) || brief.tools.iter().any(|t| t.name == name);
+        let mut forwarded = self.forwarded.clone();
+        if let Some(choice) = forwarded.get_mut("tool_choice") { *choice = upstream::tool_choice(choice, known, brief.plan) }
+        let mut update = upstream::session_update(&format!("{OWN_EVENT}s{}", self.ids), &forwarded, &own);
         update["session"] = (self.kind.session)(update["session"].take());
         self.ids += 1;
         if self.ready { self.ask(&update) }
     }
 
-    /// The connection to a provider stands anew.
-    pub(super) fn connected(&mut self) {
-        self.ready = false;
-        self.lost = None;
-        self.asked = false;
+    /// The connection to the provider is gone. What it was saying ends there; what it was about to say is asked for again.
+    pub(super) fn disconnected(&mut self, now: Ms) {
+        (self.ready, self.seeded) = (false, false);
+        self.upstream.clear();
+        self.deferred.clear();
+        self.events.clear();
+        self.known.clear();
+        self.verdict = Verdict::default();
+        self.again |= std::mem::take(&mut self.asked) && !std::mem::take(&mut self.unwanted);
+        for call in std::mem::take(&mut self.calls) {
+            if call.is_open() && call.stands != calls::Stands::Coming { self.orphans.insert(call.id, call.tool); }
+        }
+        match &mut self.answer {
+            Some(answer) if answer.active && answer.sounded => self.close_answer(now, "incomplete", "connection_lost"),
+            Some(answer) => {
+                (answer.active, answer.waits, answer.end) = (false, true, None);
+                self.again = true;
+            }
+            None => {}
+        }
     }
 
     /// The provider's session has begun.
     fn provider_ready(&mut self) {
         if std::mem::replace(&mut self.ready, true) { return }
         self.tell_session();
+        self.tell(LegInput::History);
         if !std::mem::replace(&mut self.told_session, true) {
             let created = self.writer.session_created(self.session.to_json());
             self.send(created);
         }
     }
 
-    /// True once the session stands on both sides and what the client said before can go on.
-    pub(super) fn may_begin(&self) -> bool { self.ready && self.brief.is_some() }
+    /// True while the provider is there and knows what was said.
+    pub(super) fn may_begin(&self) -> bool { self.ready && self.seeded && self.brief.is_some() }
 
-    /// What the client said before the provider was there.
+    /// What the client said before the provider was there goes on, once it is.
     pub(super) fn catch_up(&mut self, now: Ms) {
-        while let Some(frame) = self.early.pop_front() {
+        while self.may_begin() {
+            let Some(frame) = self.early.pop_front() else { break };
             self.client_frame(now, frame);
         }
     }
