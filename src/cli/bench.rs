@@ -15,6 +15,7 @@ use crate::store::home::Home;
 pub mod gate;
 pub mod hearing;
 pub mod person;
+pub mod relay;
 pub mod turn;
 
 /// What is measured.
@@ -26,6 +27,11 @@ pub enum BenchCommand {
     Gate(gate::GateArgs),
     /// What a conversation costs the processor, silent and speaking, the recogniser's process included
     Hearing(hearing::HearingArgs),
+    /// What a proxied session costs, beside a plain copy of bytes
+    Relay(relay::RelayArgs),
+    /// One of the processes of `relay`
+    #[command(hide = true)]
+    RelayPart(relay::PartArgs),
 }
 
 /// Where a figure goes beside the screen.
@@ -45,6 +51,8 @@ pub async fn run(place: &Place, command: Option<BenchCommand>) -> Result<ExitCod
         BenchCommand::Turn(args) => turn::run(place, &args).await,
         BenchCommand::Gate(args) => gate::run(&args),
         BenchCommand::Hearing(args) => hearing::run(place, &args).await,
+        BenchCommand::Relay(args) => tokio::task::spawn_blocking(move || relay::run(&args)).await.map_err(Trouble::failed)?,
+        BenchCommand::RelayPart(args) => relay::run_part(&args).await,
     }
 }
 

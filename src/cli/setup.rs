@@ -358,7 +358,7 @@ impl Place {
             // Azure's address is always named, and its variable is for it alone.
             let key = if own || kind.url.is_empty() { realtime.api_key.clone().filter(|_| !own).or_else(general) } else { realtime.api_key.clone() };
             let url = if row.url.is_empty() { kind.url.to_string() } else { row.url.clone() };
-            Ok(Arc::new(Provider { name: row.name.clone(), kind, url, model: row.model.clone(), key }))
+            Ok(Arc::new(Provider { name: row.name.clone(), kind, url, model: row.model.clone(), key, listens: realtime.listen }))
         }).collect()
     }
 

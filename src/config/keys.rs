@@ -109,6 +109,8 @@ pub(super) const KEYS: &[Key] = &[
         set: |config, given| unless_empty(given, |given| text(given).map(|key| config.realtime.api_key = Some(Secret::new(key)))),
         show: |config| secret(&config.realtime.api_key),
     },
+    row!("realtime.listen", "true: in a session with a provider spoken commands and answers are heard on this machine; false: nothing is decided by voice there.",
+        realtime.listen = truth, plain),
     row!("tools.files_root", "Folder that the file-reading tool may look into; empty: the tool is not offered.",
         tools.files_root = |g| text(g).map(|t| (!t.is_empty()).then(|| t.into())), folder),
     row!("tools.rules", "Ordered rules, the last that fits a call counts: \"deny tool:notes__delete\", \"ask path:/srv/*\", \"allow effect:files path:drafts/*\".\nConditions: tool:, command:, path: (* for anything), effect: (read, view, session, files, host, external, unknown), irreversible,\nneeds-human. No mode lifts a denial, plan mode refuses whatever a rule allows.",

@@ -184,7 +184,7 @@ pub struct ModelRow {
 }
 
 /// Providers of realtime speech.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RealtimeConfig {
     /// The models there are beside the gateway's own.
     pub models: Vec<ModelRow>,
@@ -192,6 +192,12 @@ pub struct RealtimeConfig {
     pub api_key: Option<Secret>,
     /// Keys of the variables that each kind's users know, for rows without an address: kind and key.
     pub keys: Vec<(String, Secret)>,
+    /// The person's commands are heard here.
+    pub listen: bool,
+}
+
+impl Default for RealtimeConfig {
+    fn default() -> Self { Self { models: Vec::new(), api_key: None, keys: Vec::new(), listen: true } }
 }
 
 /// Tools.

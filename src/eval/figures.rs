@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The order of the page: name of the figure, which is also its file's name.
 pub const ORDER: &[&str] = &[
     "commands", "denials", "consents", "near-misses", "real-speech", "noise", "echo", "over-speech", "self-interruptions", "cut-offs", "turn-latency", "barge-in", "words",
-    "hearing-cost", "text", "gate", "kills", "proofs",
+    "hearing-cost", "relay", "text", "gate", "kills", "proofs",
 ];
 
 /// One figure: a table with an aim beside each line.

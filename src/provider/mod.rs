@@ -78,6 +78,8 @@ pub struct Provider {
     pub model: String,
     /// Its key.
     pub key: Option<Secret>,
+    /// What is said to it is heard by the gateway as well.
+    pub listens: bool,
 }
 
 /// The kind of this name.
@@ -197,7 +199,7 @@ mod tests {
     use super::*;
 
     fn provider(kind_name: &str, url: &str) -> Provider {
-        Provider { name: "voice".into(), kind: kind(kind_name).unwrap(), url: url.into(), model: "model one".into(), key: Some(Secret::new("sk-secret")) }
+        Provider { name: "voice".into(), kind: kind(kind_name).unwrap(), url: url.into(), model: "model one".into(), key: Some(Secret::new("sk-secret")), listens: true }
     }
 
     #[test]

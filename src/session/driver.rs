@@ -225,12 +225,17 @@ impl Driver {
                 Some(deed) = self.results.recv() => self.deed(deed),
                 message = Self::from_port(&mut self.port) => self.leg_input(message),
                 sound = Self::from_card(&mut self.card) => self.card_heard(&sound),
-                _ = tick.tick(), if self.port.is_some() || self.card.is_some() => self.tick(),
+                _ = tick.tick(), if self.is_ticking() => self.tick(),
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => self.input(Input::Tick),
             }
             self.after();
         }
         self.finish().await;
+    }
+
+    /// Time matters between inputs: something plays, somebody speaks and may stop being heard, or a recording goes on.
+    fn is_ticking(&self) -> bool {
+        self.card.is_some() || self.port.is_some() && (self.mouth.is_playing_far() || self.engine.hears_somebody() || matches!(self.recorder, Recorder::On(_)))
     }
 
     async fn from_port(port: &mut Option<Port>) -> Option<LegInput> {

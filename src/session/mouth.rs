@@ -93,6 +93,9 @@ impl MouthEnd {
     /// True when the socket could not take what it was sent: it must be let go.
     pub fn is_lost(&self) -> bool { matches!(self.sink, Sink::Socket { lost: true, .. }) }
 
+    /// A socket's client has not heard all of what is said.
+    pub fn is_playing_far(&self) -> bool { matches!(self.sink, Sink::Socket { sent: Some(_), .. }) }
+
     /// Sound is being made or waits to be.
     pub fn is_making(&self) -> bool { self.making.is_some() || !self.jobs.is_empty() }
 

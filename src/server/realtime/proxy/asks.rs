@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::super::asks::{check_codec, first, leg_turns, no_item};
-use super::{Create, Proxy, VERDICT_MS};
+use super::{Create, Proxy, QUIET, QUIET_AFTER_MS, QUIET_SAMPLES, VERDICT_MS};
 use crate::dialect::openai_realtime::audio::{self, Format, to_base64};
 use crate::dialect::openai_realtime::client::{self, ClientEvent};
 use crate::dialect::openai_realtime::error::BadEvent;
@@ -24,13 +24,13 @@ impl Proxy {
         let Ok(text) = std::str::from_utf8(&frame) else { return self.refuse(&BadEvent::new("invalid_json", "Events are UTF-8 text.")) };
         if let Some(peek) = Peek::at(text).filter(|p| p.text("type") == Some("input_audio_buffer.append") && p.only(&["type", "event_id", "audio"])) {
             if let Some(sound) = peek.text("audio") {
-                match audio::bytes(sound, "audio") {
-                    Ok(bytes) => {
-                        self.listen(now, &bytes);
-                        if self.ready { self.upstream.push_back(frame) }
+                if self.listens {
+                    match audio::bytes(sound, "audio") {
+                        Ok(bytes) => self.listen(now, &bytes),
+                        Err(bad) => return self.refuse(&bad.of(peek.text("event_id").map(str::to_string))),
                     }
-                    Err(bad) => self.refuse(&bad.of(peek.text("event_id").map(str::to_string))),
                 }
+                self.upstream.push_back(frame);
                 return;
             }
         }
@@ -45,8 +45,20 @@ impl Proxy {
 
     /// A copy of the sound for the conversation's ear. What is wrong with it the provider says.
     fn listen(&mut self, now: Ms, bytes: &[u8]) {
+        if !self.listens { return }
         let (pieces, _) = self.ear.hear(now, bytes, None, "audio");
-        for piece in pieces { self.tell(LegInput::Audio(piece)) }
+        for piece in pieces { self.give_ear(now, piece) }
+    }
+
+    /// Whoever is silent costs the conversation one wake-up in five; whoever speaks is heard at once.
+    fn give_ear(&mut self, now: Ms, piece: Vec<i16>) {
+        if piece.iter().any(|s| s.unsigned_abs() >= QUIET) { self.loud_at = now }
+        self.quiet.extend(piece);
+        let waits = now.saturating_sub(self.loud_at) >= QUIET_AFTER_MS && self.verdict.listening.is_none() && self.quiet.len() < QUIET_SAMPLES;
+        if !waits {
+            let sound = std::mem::take(&mut self.quiet);
+            self.tell(LegInput::Audio(sound));
+        }
     }
 
     fn carry_out(&mut self, now: Ms, event: ClientEvent, event_id: Option<&str>) -> Carried {
@@ -103,7 +115,7 @@ impl Proxy {
 
     /// By hand: what was said is judged when it is committed.
     fn committed(&mut self, now: Ms, item: String) {
-        if self.session.turns.is_none() {
+        if self.session.turns.is_none() && self.listens {
             self.verdict.listening = Some(now);
             self.tell(LegInput::Commit { item: ItemId(item) });
         }

@@ -211,7 +211,7 @@ impl Proxy {
         if !self.session.turns.is_some_and(|t| t.create_response) { return }
         let known = self.verdict.judged.take().filter(|(_, at)| now.saturating_sub(*at) < VERDICT_KEPT_MS);
         self.verdict.committed = Some((item, now));
-        if let Some((consumed, _)) = known { self.resolve(now, consumed) }
+        if let Some((consumed, _)) = known { self.resolve(now, consumed) } else if !self.listens { self.resolve(now, false) }
     }
 
     /// The words of the turn that the provider has closed were for the gateway, or they were not.

@@ -56,8 +56,8 @@ enum Ending {
 
 /// Holds the conversation between this socket and the provider until either lets go.
 pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, provider: Arc<Provider>) {
-    let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true, remote: true };
-    let mut proxy = Proxy::new(handle.id(), &tag(), query.model.as_deref().filter(|m| !m.is_empty()).map(clip), provider.kind);
+    let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: provider.listens, speaks: true, remote: true };
+    let mut proxy = Proxy::new(handle.id(), &tag(), query.model.as_deref().filter(|m| !m.is_empty()).map(clip), provider.kind, provider.listens);
     if query.plan { proxy.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() }) }
     let connecting = Some(connect(&provider, Duration::ZERO));
     let mut line = Line { client: Side::new(socket), upstream: None, provider, heard: Instant::now(), connecting, tries: 0, away: None, since: Instant::now() };

@@ -48,6 +48,11 @@ const COMMAND_MAX_MS: Ms = 6_000;
 const GRACE_MS: Ms = 300;
 /// A verdict that came before the provider's own end of the turn counts this long.
 const VERDICT_KEPT_MS: Ms = 2_500;
+/// Sound whose every sample is below this is nobody speaking (-48 dBFS), and is given to the ear a tenth of a second at a time, unless
+/// something was said less than so many milliseconds before.
+const QUIET: u16 = 130;
+const QUIET_AFTER_MS: Ms = 2_000;
+const QUIET_SAMPLES: usize = 1_600;
 /// Rounds of tools in one answer.
 const ROUNDS_MAX: u32 = 12;
 /// Events of the client that wait until the provider is there; sound beyond it goes, oldest first.
@@ -100,11 +105,17 @@ pub(super) struct Proxy {
     tag: String,
     ids: u64,
     kind: &'static Kind,
+    /// What is said is heard here as well.
+    listens: bool,
     writer: Writer,
     session: SessionState,
     /// What the client set, as a partial session for the provider.
     forwarded: Value,
     ear: Ear,
+    /// Quiet sound that the conversation's ear is given together.
+    quiet: Vec<i16>,
+    /// The conversation's ear was last given something that is not quiet.
+    loud_at: Ms,
     /// Items that the provider does not have: the gateway's own words, and what was dropped.
     items: Items,
     brief: Option<Box<Brief>>,
@@ -153,10 +164,10 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) fn new(conversation: &str, tag: &str, model: Option<&str>, kind: &'static Kind) -> Self {
+    pub(super) fn new(conversation: &str, tag: &str, model: Option<&str>, kind: &'static Kind, listens: bool) -> Self {
         let session = SessionState::new(conversation, model);
         Self {
-            conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, writer: Writer::new(tag), ear: Ear::new(session.input_format), session,
+            conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, listens, writer: Writer::new(tag), ear: Ear::new(session.input_format), quiet: Vec::new(), loud_at: 0, session,
             forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
             told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
             saying: None, deferred: VecDeque::new(), hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
