@@ -36,6 +36,7 @@ use crate::engine::readback::HINTS_MAX;
 use crate::engine::session::Engine;
 use crate::engine::tool::{ToolCall, ToolOutcome};
 use crate::engine::turn::Frame;
+use crate::listen::asleep::Asleep;
 use crate::media::frame::{EAR_FRAME, EAR_HZ};
 use crate::store::ids;
 use crate::stt::{Job, Order, SttError};
@@ -839,7 +840,8 @@ impl Driver {
         }
         let facts = LegFacts { hears: spec.hears, speaks: spec.speaks, holds: false, remote: spec.remote };
         self.brief_due = spec.remote;
-        self.ear = Some(EarEnd::new(16_000).with_vad(self.parts.vad.make()));
+        let vad = self.parts.vad.make();
+        self.ear = spec.hears.then(|| EarEnd::new(16_000).with_vad(if spec.remote { Box::new(Asleep::around(vad)) } else { vad }));
         self.mouth.play_to_socket(tx);
         self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
         self.begin_recording();

@@ -18,13 +18,14 @@ const MAP: &[(&str, &[&str])] = &[
     ("stt", &["engine", "media"]),
     ("tts", &["engine", "media"]),
     ("agent", &["engine", "media", "dialect", "secret"]),
+    ("provider", &["secret"]),
     ("tools", &["engine", "media"]),
     // A line of the log is a dialect like any other: text in, text out.
     ("store", &["engine", "media", "dialect::record", "secret"]),
     ("models", &["media"]),
     ("session", &["agent", "audio", "codec", "dialect", "engine", "listen", "media", "secret", "store", "stt", "tools", "tts"]),
     // The door knows a conversation by its handle; a socket's sample rate, its packets and their order are the door's own matter.
-    ("server", &["codec", "dialect", "engine", "media::jitter", "media::resample", "media::frame", "media::pace", "secret", "session::clock", "session::cost", "session::handle", "session::leg", "session::registry"]),
+    ("server", &["codec", "dialect", "engine", "media::jitter", "media::resample", "media::frame", "media::pace", "provider", "secret", "session::clock", "session::cost", "session::handle", "session::leg", "session::registry"]),
     // Settings name the modes and hide the keys; rooms get their part handed in and never import the tree.
     ("config", &["engine::mode", "engine::rules", "secret"]),
     // Measures the product with the product's own rooms; only commands call it.
@@ -76,6 +77,7 @@ const ALLOWED_METHODS: &[(&str, &str)] = &[
     ("src/server/fresh.rs", "names made from the time, as UUID version 7 says"),
     ("src/server/links.rs", "codes of one use expire by the wall"),
     ("src/server/mirror.rs", "a silent client is let go by the wall"),
+    ("src/server/realtime/proxy/line.rs", "a silent client is let go by the wall"),
     ("src/server/realtime/socket.rs", "a silent client is let go by the wall"),
     ("src/server/strikes.rs", "wrong keys are forgiven by the wall"),
     ("src/stt/pool.rs", "pauses before a restart"),
@@ -100,8 +102,11 @@ const NAMES: &[(&str, &[&str])] = &[
     ("smart-turn", &["src/listen/", "src/models/mod.rs"]),
     ("pulseaudio", &["src/audio/device"]),
     // The wire's own names: paths, the subprotocol browsers send, the shape of a refusal.
-    ("openai", &["src/agent/openai", "src/agent/mod.rs", "src/dialect/", "src/server/realtime/", "src/server/auth.rs", "src/server/routes.rs", "src/server/problem.rs"]),
+    ("openai", &["src/agent/openai", "src/agent/mod.rs", "src/provider/openai.rs", "src/provider/azure.rs", "src/provider/xai.rs", "src/provider/mod.rs", "src/dialect/", "src/session/driver.rs", "src/server/realtime/", "src/server/auth.rs", "src/server/routes.rs", "src/server/problem.rs"]),
     ("gemini", &["src/dialect/"]),
+    ("azure", &["src/provider/azure.rs", "src/provider/mod.rs"]),
+    ("xai", &["src/provider/xai.rs", "src/provider/mod.rs"]),
+    ("litellm", &[]),
 ];
 /// Every name is at home where settings and commands are.
 const NAMES_ANYWHERE: &[&str] = &["src/config", "src/cli/", "src/eval/", "src/main.rs"];

@@ -48,8 +48,8 @@ const COMMAND_MAX_MS: Ms = 6_000;
 const GRACE_MS: Ms = 300;
 /// A verdict that came before the provider's own end of the turn counts this long.
 const VERDICT_KEPT_MS: Ms = 2_500;
-/// Sound whose every sample is below this is nobody speaking (-48 dBFS), and is given to the ear a tenth of a second at a time, unless
-/// something was said less than so many milliseconds before.
+/// Sound whose every sample is below this is nobody speaking (-48 dBFS, as the ear has it), and is given to the ear a tenth of a second
+/// at a time, unless something was said less than so many milliseconds before.
 const QUIET: u16 = 130;
 const QUIET_AFTER_MS: Ms = 2_000;
 const QUIET_SAMPLES: usize = 1_600;
