@@ -700,3 +700,45 @@ fn what_nobody_answers_in_time_ends_and_says_what_that_means() {
         assert!(!w.spoken().contains("I heard no answer") && !w.notices().contains(&"approval_waits"), "{parked}: {} {:?}", w.spoken(), w.notices());
     }
 }
+
+#[test]
+fn a_plan_without_its_number_is_approved_only_where_no_other_could_be_meant() {
+    let mut w = World::reviewing();
+    w.submit("Shop for a tart.", &["buy plums"]);
+    assert_eq!((w.status(1), w.status(2)), (Some(PlanStatus::Superseded), Some(PlanStatus::Waiting)));
+    assert_eq!(w.decide(Decide::Approve { version: None, hash: None }), (false, "which_version"), "two were presented since the last decision");
+    assert_eq!(w.decide(Decide::Approve { version: Some(2), hash: None }), (true, "ok"));
+    w.settle();
+    // What was presented before the last approval is no other any more, and neither is what a person set aside.
+    for aside in [false, true] {
+        w.decide(Decide::Enter { reason: String::new() });
+        w.submit(if aside { "Shop for a pie." } else { "Shop for bread." }, &["buy rye"]);
+        if aside {
+            w.decide(Decide::Dismiss { version: None });
+            w.submit("Shop for buns.", &["buy wheat"]);
+        }
+        assert_eq!(w.decide(Decide::Approve { version: None, hash: None }), (true, "ok"), "{aside}");
+        w.settle();
+    }
+    // One that was sent back for changes is one that could be meant.
+    w.decide(Decide::Enter { reason: String::new() });
+    w.submit("Shop for tea.", &["buy tea"]);
+    w.decide(Decide::RequestChanges { version: None, comments: "green tea".into() });
+    w.settle();
+    w.submit("Shop for green tea.", &["buy green tea"]);
+    assert_eq!(w.decide(Decide::Approve { version: None, hash: None }), (false, "which_version"));
+}
+
+#[test]
+fn a_plan_presented_outside_plan_mode_is_carried_out_in_the_mode_it_was_approved_in() {
+    let mut w = World::new();
+    w.submit("Shop for a cake.", &["buy eggs"]);
+    let before = w.modes().len();
+    assert_eq!(w.decide(Decide::ApproveIn { version: Some(1), hash: None, mode: Mode::Bypass }), (true, "ok"));
+    w.settle();
+    assert_eq!((w.modes().len(), w.state().modes()), (before + 1, (Mode::Bypass, None)));
+    w.submit("Shop for a tart.", &["buy plums"]);
+    assert_eq!(w.decide(Decide::ApproveIn { version: Some(2), hash: None, mode: Mode::Bypass }), (true, "ok"));
+    w.settle();
+    assert_eq!((w.modes().len(), w.state().modes()), (before + 1, (Mode::Bypass, None)), "what is so already is not decided again");
+}
