@@ -23,8 +23,6 @@ pub mod commands;
 pub mod utterances;
 pub mod words;
 
-pub use utterances::moment_of;
-
 /// Judge cases and print decisions or figures
 #[derive(Clone, Debug, Subcommand)]
 pub enum EvalCommand {
