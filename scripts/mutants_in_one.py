@@ -6,10 +6,11 @@
 LIST has the form of `cargo mutants --list --json`. A mutant is chosen at run time by VOXGATE_MUTANT=number. `unviable`: it does not
 build; what stands in a constant is built for itself at the end. Options of `run`: `--long` (survivors meet the random
 histories too), `--first FILTER` (tests that are run before all others), `--explained FILE` (survivors with a reason; any other is
-told and ends with status 1). Verdicts that are in VERDICTS already are kept: it goes on where it was.
+told and ends with status 1). A mutant that VERDICTS calls killed stays so while the text of its function is the same: it goes on where
+it was, and what was changed is asked again. Without VERDICTS everything is.
 """
 
-import json, os, re, shutil, subprocess, sys, time
+import hashlib, json, os, re, shutil, subprocess, sys, time
 import tree_sitter_rust
 from tree_sitter import Language, Parser
 
@@ -302,6 +303,15 @@ def placeless(name):
     return re.sub(r":\d+:\d+: ", ": ", name)
 
 
+def mark_of(source, mutant):
+    """What a mutant changes, wherever in its file that stands: the text of its function, and the place in it."""
+    start, end = source.offset(mutant["span"]["start"]), source.offset(mutant["span"]["end"])
+    node = source.tree.root_node.descendant_for_byte_range(start, end)
+    holder = above(node, "function_item") or above(node, "const_item") or node
+    told = f"{placeless(mutant['name'])}:{start - holder.start_byte}:".encode() + holder.text
+    return hashlib.sha256(told).hexdigest()[:16]
+
+
 def main():
     if sys.argv[1] == "conditions":
         print(json.dumps(conditions(sys.argv[2:]), indent=1))
@@ -312,7 +322,8 @@ def main():
     first = option("--first")
     unviable, known = set(), {}
     if os.path.exists(into):
-        known = {entry["name"]: entry for entry in json.load(open(into))["mutants"]}
+        known = {entry.get("of"): entry for entry in json.load(open(into))["mutants"] if entry["verdict"] == "killed"}
+    sources = {mutant["file"]: Source(mutant["file"]) for mutant in mutants}
     while True:
         verdicts = weave(tree, mutants, unviable)
         program, wrong = build(tree, {n for n, m in enumerate(mutants, 1) if m["genre"] == "MatchArm"})
@@ -349,9 +360,10 @@ def main():
 
     for number, mutant in enumerate(mutants, 1):
         verdict = "unviable" if number in unviable else verdicts[number]
-        entry = {"name": mutant["name"], "verdict": verdict}
-        if known.get(mutant["name"], {}).get("verdict") == "killed":
-            entry = known[mutant["name"]]
+        mark = mark_of(sources[mutant["file"]], mutant)
+        entry = {"name": mutant["name"], "verdict": verdict, "of": mark}
+        if mark in known:
+            entry = {**known[mark], "name": mutant["name"]}
         elif verdict == "woven":
             by = noticed(program, number, first)
             if by is None and "--long" in sys.argv:
