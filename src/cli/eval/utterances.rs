@@ -2,7 +2,7 @@
 //!
 //! Reads a table, asks the engine and prints. Decides nothing itself and changes nothing.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,8 +33,7 @@ pub fn run(args: &UtterancesArgs) -> ExitCode {
     let judged = read(file).and_then(|bytes| judge(&bytes).map_err(|line| format!("{}:{line}", file.display())));
     match judged {
         Ok(lines) => {
-            // A reader that has gone (`| head`) is no mistake of ours.
-            let _ = std::io::stdout().lock().write_all(lines.as_bytes());
+            crate::cli::out::put(format_args!("{lines}"));
             ExitCode::SUCCESS
         }
         Err(message) => {
