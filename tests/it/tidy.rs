@@ -333,6 +333,13 @@ fn whoever_starts_something_is_known() {
 }
 
 #[test]
+fn standard_output_has_one_way() {
+    holds("a command writes with outln! or cli::out::put: println! panics when its reader has gone", places(&rust("src/"), true, |_, line| {
+        (names(line, "println!") || names(line, "print!")).then(|| line.trim().to_owned())
+    }));
+}
+
+#[test]
 fn a_provider_is_named_in_its_own_place() {
     holds("a provider's name stands in its own file, its table row, settings, commands and the docs", places(&rust("src/"), true, |s, line| {
         let lower = line.to_lowercase();
