@@ -6,10 +6,11 @@
 LIST has the form of `cargo mutants --list --json`. A mutant is chosen at run time by VOXGATE_MUTANT=number. `unviable`: it does not
 build; what stands in a constant is built for itself at the end. Options of `run`: `--long` (survivors meet the random
 histories too), `--first FILTER` (tests that are run before all others), `--explained FILE` (survivors with a reason; any other is
-told and ends with status 1). Verdicts that are in VERDICTS already are kept: it goes on where it was.
+told and ends with status 1). A mutant that VERDICTS calls killed or unviable stays so while the text of its function is the same: it goes on
+where it was, and what was changed is asked again. Without VERDICTS everything is.
 """
 
-import json, os, re, shutil, subprocess, sys, time
+import hashlib, json, os, re, shutil, subprocess, sys, threading, time
 import tree_sitter_rust
 from tree_sitter import Language, Parser
 
@@ -282,15 +283,21 @@ SHORT = [word for name in LONG + SLOW for word in ("--skip", name)]
 
 
 def red(program, tree, number, args, limit):
+    """The first test that is red under this mutant; the rest is not waited for."""
     env = dict(os.environ, VOXGATE_MUTANT=str(number), RUST_BACKTRACE="0")
-    try:
-        out = subprocess.run([program, *args], cwd=tree, env=env, capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return "a test that never ended"
-    if out.returncode == 0:
-        return None
-    failed = re.findall(r"^test (\S+) .*FAILED$", out.stdout, re.M)
-    return failed[0] if failed else "the tests stopped"
+    run = subprocess.Popen([program, *args], cwd=tree, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    late = threading.Event()
+    watch = threading.Timer(limit, lambda: (late.set(), run.kill()))
+    watch.start()
+    failed = next((m.group(1) for m in map(re.compile(r"^test (\S+) .*FAILED$").match, run.stdout) if m), None)
+    watch.cancel()
+    if failed:
+        run.kill()
+    run.stdout.close()
+    ended = run.wait()
+    if failed or ended == 0:
+        return failed
+    return "a test that never ended" if late.is_set() else "the tests stopped"
 
 
 def option(name):
@@ -300,6 +307,15 @@ def option(name):
 def placeless(name):
     """The name of a mutant without line and column."""
     return re.sub(r":\d+:\d+: ", ": ", name)
+
+
+def mark_of(source, mutant):
+    """What a mutant changes, wherever in its file that stands: the text of its function, and the place in it."""
+    start, end = source.offset(mutant["span"]["start"]), source.offset(mutant["span"]["end"])
+    node = source.tree.root_node.descendant_for_byte_range(start, end)
+    holder = above(node, "function_item") or above(node, "const_item") or node
+    told = f"{placeless(mutant['name'])}:{start - holder.start_byte}:".encode() + holder.text
+    return hashlib.sha256(told).hexdigest()[:16]
 
 
 def main():
@@ -312,7 +328,10 @@ def main():
     first = option("--first")
     unviable, known = set(), {}
     if os.path.exists(into):
-        known = {entry["name"]: entry for entry in json.load(open(into))["mutants"]}
+        known = {entry.get("of"): entry for entry in json.load(open(into))["mutants"] if entry["verdict"] in ("killed", "unviable")}
+    sources = {mutant["file"]: Source(mutant["file"]) for mutant in mutants}
+    marks = [mark_of(sources[mutant["file"]], mutant) for mutant in mutants]
+    unviable |= {number for number, mark in enumerate(marks, 1) if known.get(mark, {}).get("verdict") == "unviable"}
     while True:
         verdicts = weave(tree, mutants, unviable)
         program, wrong = build(tree, {n for n, m in enumerate(mutants, 1) if m["genre"] == "MatchArm"})
@@ -330,8 +349,10 @@ def main():
         counts = {}
         for entry in result:
             counts[entry["verdict"]] = counts.get(entry["verdict"], 0) + 1
+        # What was known of those that are not reached yet is kept for another run.
+        ahead = [{**known[mark], "name": mutant["name"]} for mark, mutant in list(zip(marks, mutants))[len(result):] if mark in known]
         with open(into + ".new", "w") as out:
-            json.dump({"counts": counts, "mutants": result}, out, indent=1)
+            json.dump({"counts": counts, "mutants": result + ahead}, out, indent=1)
         os.replace(into + ".new", into)
         return counts
 
@@ -349,9 +370,10 @@ def main():
 
     for number, mutant in enumerate(mutants, 1):
         verdict = "unviable" if number in unviable else verdicts[number]
-        entry = {"name": mutant["name"], "verdict": verdict}
-        if known.get(mutant["name"], {}).get("verdict") == "killed":
-            entry = known[mutant["name"]]
+        mark = marks[number - 1]
+        entry = {"name": mutant["name"], "verdict": verdict, "of": mark}
+        if known.get(mark, {}).get("verdict") == "killed":
+            entry = {**known[mark], "name": mutant["name"]}
         elif verdict == "woven":
             by = noticed(program, number, first)
             if by is None and "--long" in sys.argv:

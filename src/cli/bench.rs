@@ -58,12 +58,12 @@ pub async fn run(place: &Place, command: Option<BenchCommand>) -> Result<ExitCod
 
 /// Prints a figure, and publishes it where that was asked for.
 pub(super) fn show(figure: &Figure, to: &PublishArgs) -> Result<(), Trouble> {
-    println!("{} on {}", figure.title, figure.machine);
+    outln!("{} on {}", figure.title, figure.machine);
     for row in &figure.rows {
         let met = match row.met { Some(true) => "met", Some(false) => "MISSED", None => "" };
-        println!("  {:<72} {:<44} {} {met}", row.what, row.value, row.aim);
+        outln!("  {:<72} {:<44} {} {met}", row.what, row.value, row.aim);
     }
-    figure.notes.iter().for_each(|note| println!("  ({note})"));
+    figure.notes.iter().for_each(|note| outln!("  ({note})"));
     match &to.publish {
         Some(project) => publish(project, figure).map_err(Trouble::failed),
         None => Ok(()),

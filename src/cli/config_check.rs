@@ -2,7 +2,6 @@
 //!
 //! Calls `config` and prints; changes nothing. Called by `main`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,7 +31,7 @@ pub fn run(command: ConfigCommand, home: &Home, file: Option<&Path>, variables: 
     };
     match text {
         Ok(text) => {
-            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            super::out::put(format_args!("{text}"));
             ExitCode::SUCCESS
         }
         Err(message) => {

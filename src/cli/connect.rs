@@ -306,8 +306,8 @@ impl Talk {
                     address.join(id, true);
                 }
             }
-            "conversation.item.input_audio_transcription.completed" if !word("transcript").is_empty() => println!("you: {}", plain(word("transcript"))),
-            "response.output_audio_transcript.done" => println!("voxgate: {}", plain(word("transcript"))),
+            "conversation.item.input_audio_transcription.completed" if !word("transcript").is_empty() => outln!("you: {}", plain(word("transcript"))),
+            "response.output_audio_transcript.done" => outln!("voxgate: {}", plain(word("transcript"))),
             "error" => {
                 let error = &event["error"];
                 let message = plain(error["message"].as_str().unwrap_or("it does not say what"));

@@ -17,11 +17,11 @@ pub fn run(raw: bool) -> ExitCode {
     let found = if raw { device::list().map_err(|e| e.to_string()) } else { listed() };
     match found {
         Ok((system, devices)) => {
-            print!("{}", if raw { lines(&system, &devices) } else { table(&system, &devices) });
+            super::out::put(format_args!("{}", if raw { lines(&system, &devices) } else { table(&system, &devices) }));
             ExitCode::SUCCESS
         }
         Err(error) if raw => {
-            println!("{error}");
+            outln!("{error}");
             ExitCode::FAILURE
         }
         Err(error) => {

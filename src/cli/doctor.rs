@@ -26,8 +26,8 @@ pub async fn run(place: &Place) -> ExitCode {
     let mut missing = 0;
     for Finding { what, said } in &findings {
         match said {
-            Ok(text) => println!("ok       {what}: {text}"),
-            Err(text) => { missing += 1; println!("missing  {what}: {text}") }
+            Ok(text) => outln!("ok       {what}: {text}"),
+            Err(text) => { missing += 1; outln!("missing  {what}: {text}") }
         }
     }
     if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

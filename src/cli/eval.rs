@@ -23,8 +23,6 @@ pub mod commands;
 pub mod utterances;
 pub mod words;
 
-pub use utterances::moment_of;
-
 /// Judge cases and print decisions or figures
 #[derive(Clone, Debug, Subcommand)]
 pub enum EvalCommand {
@@ -82,7 +80,7 @@ pub fn run(command: EvalCommand, place: impl FnOnce() -> Result<Place, Trouble>)
             let page = figures::render(&figures::load(&project).map_err(Trouble::failed)?);
             let file = project.join("docs/figures.md");
             std::fs::write(&file, page).map_err(|e| Trouble::failed(format!("{}: {e}", file.display())))?;
-            println!("{}", file.display());
+            outln!("{}", file.display());
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -19,7 +19,7 @@ pub async fn run(place: &Place) -> Result<ExitCode, Trouble> {
         .map_err(|e| Trouble::failed(format!("the gateway at {} does not answer: {}", holder.address, e.without_url())))?;
     let body: serde_json::Value = answer.json().await.map_err(|e| Trouble::failed(format!("the gateway at {} gave no code: {}", holder.address, e.without_url())))?;
     let code = body["code"].as_str().ok_or_else(|| Trouble::failed(format!("the gateway at {} gave no code", holder.address)))?;
-    println!("{}/#code={code}", holder.address);
+    outln!("{}/#code={code}", holder.address);
     eprintln!("The link works once, for a minute.");
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -48,8 +47,7 @@ pub fn run(command: &LogCommand, home: &Home) -> ExitCode {
         }
         Ok(replay) => {
             let text = match command { LogCommand::Show { .. } => shown(&replay), LogCommand::Verify { .. } => verdict(&replay) };
-            // A reader that has seen enough (`| head`) closes the pipe; that is no failure.
-            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            super::out::put(format_args!("{text}"));
             for trouble in troubles(&replay) { eprintln!("{trouble}") }
             if is_whole(&replay) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }

@@ -1,5 +1,8 @@
 //! THE COMMANDS. Each a thin file that reads its arguments, calls a room and prints for a person.
 
+#[macro_use]
+pub mod out;
+
 pub mod bench;
 pub mod config_check;
 pub mod connect;

@@ -52,7 +52,7 @@ pub fn run(command: ModelsCommand, dir: &Path) -> Result<ExitCode, ModelError> {
 }
 
 fn list(store: &Store) {
-    println!("models in {}", store.root().display());
+    outln!("models in {}", store.root().display());
     for model in store.list() {
         let state = match model.state {
             State::Here => "here",
@@ -61,7 +61,7 @@ fn list(store: &Store) {
         };
         let needed = if model.default { "needed" } else { "optional" };
         let megabytes = model.bytes as f64 / 1e6;
-        println!("{:<16} {state:<10} {needed:<8} {megabytes:>6.1} MB  {} [{}]", model.id, model.about, model.licence);
+        outln!("{:<16} {state:<10} {needed:<8} {megabytes:>6.1} MB  {} [{}]", model.id, model.about, model.licence);
     }
 }
 
@@ -77,8 +77,8 @@ fn get(store: &Store, ids: Vec<String>, all: bool, from: Option<&Path>) -> Resul
     }
     for id in &wanted {
         match store.get_from(id, from, &mut |line| eprintln!("{line}"))? {
-            Outcome::AlreadyHere => println!("{id}: already here"),
-            Outcome::Brought => println!("{id}: brought"),
+            Outcome::AlreadyHere => outln!("{id}: already here"),
+            Outcome::Brought => outln!("{id}: brought"),
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -92,13 +92,13 @@ fn verify(store: &Store, ids: Vec<String>) -> ExitCode {
     };
     let mut code = ExitCode::SUCCESS;
     if ids.is_empty() {
-        println!("no models in {}; bring them with: voxgate models get", store.root().display());
+        outln!("no models in {}; bring them with: voxgate models get", store.root().display());
     }
     for id in ids {
         match store.verify(&id) {
-            Ok(files) => files.iter().for_each(|(file, hash)| println!("{id}/{file}  {hash}  ok")),
+            Ok(files) => files.iter().for_each(|(file, hash)| outln!("{id}/{file}  {hash}  ok")),
             Err(error) => {
-                println!("{error}");
+                outln!("{error}");
                 code = ExitCode::FAILURE;
             }
         }

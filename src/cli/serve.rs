@@ -96,7 +96,7 @@ impl Gateway {
 /// [`Trouble`].
 pub async fn run(place: Place) -> Result<ExitCode, Trouble> {
     let gateway = Gateway::start(&place, "serve").await?;
-    println!("listening on {}", gateway.opened.url);
+    outln!("listening on {}", gateway.opened.url);
     eprintln!("voxgate: open {} in a browser (the link works once, for a minute; `voxgate link` prints another)", gateway.opened.page);
     told_to_stop().await;
     eprintln!("voxgate: closing");

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -53,8 +52,7 @@ pub fn run(command: SessionsCommand, home: &Home) -> ExitCode {
     };
     match done {
         Ok(text) => {
-            // A reader that has seen enough (`| head`) closes the pipe; that is no failure.
-            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            super::out::put(format_args!("{text}"));
             ExitCode::SUCCESS
         }
         Err(message) => {

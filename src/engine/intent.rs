@@ -33,6 +33,39 @@ pub struct Moment {
     pub language: Language,
 }
 
+impl Moment {
+    /// Nothing is open, plan mode is off.
+    pub const OFF: Moment = Moment { open: Open::Nothing, in_plan: false, waiting: None, language: Language::English };
+    /// Nothing is open, plan mode is on.
+    pub const PLANNING: Moment = Moment { in_plan: true, ..Moment::OFF };
+    /// A tool's question is open and was heard.
+    pub const ASKED: Moment = Moment { open: Open::Tool, ..Moment::OFF };
+    /// Plans one and two exist, plan two waits.
+    pub const REVIEW: Moment = Moment::review(2);
+    /// The question about plan two is open and was heard.
+    pub const CONFIRM: Moment = Moment::confirm(2);
+    /// The question about leaving plan mode is open and was heard.
+    pub const LEAVING: Moment = Moment { open: Open::Leave, ..Moment::PLANNING };
+
+    /// This version waits.
+    pub const fn review(version: u32) -> Moment { Moment { waiting: Some(version), ..Moment::PLANNING } }
+
+    /// The question about this version is open and was heard.
+    pub const fn confirm(version: u32) -> Moment { Moment { open: Open::Approve(version), ..Moment::review(version) } }
+
+    /// The moment that a kind of the utterance table stands for.
+    pub fn of_kind(kind: &str) -> Option<Moment> {
+        Some(match kind {
+            "intent" => Moment::PLANNING,
+            "consent" => Moment::ASKED,
+            "review" => Moment::REVIEW,
+            "confirm" => Moment::CONFIRM,
+            "leave" => Moment::LEAVING,
+            _ => return None,
+        })
+    }
+}
+
 /// What was decided. `name` gives the words of `voxgate eval utterances`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -252,20 +285,26 @@ fn meaning_by_sound(rules: &Rules, heard: &Heard, table: &[Scored], moment: &Mom
     let found = best_on_sound(heard, table, moment.language)?;
     let written = meaning_in(moment.language, &heard.text);
     let agrees = written.as_ref() == Some(found.meaning);
-    let (rule, faint) = match found.meaning.class() {
-        Class::Harmless => (&rules.harmless, None),
-        Class::Loosening => (&rules.loosening, Some(&rules.loosening_faint)),
-        Class::Consent if found.words <= 2 && heard.no_speech > rules.short_no_speech => return None,
-        Class::Consent if found.words <= 2 => (&rules.consent_short, Some(&rules.consent_short)),
-        Class::Consent => (&rules.consent, Some(&rules.consent_faint)),
-        Class::Denial => (&rules.denial, None),
-        Class::Other => (&rules.other, None),
+    let class = found.meaning.class();
+    let strict = matches!(class, Class::Loosening | Class::Consent);
+    let short = class == Class::Consent && found.words <= 2;
+    // One of them is enough.
+    let enough: &[Rule] = match class {
+        Class::Harmless => &[rules.harmless],
+        Class::Loosening => &[rules.loosening, rules.loosening_faint],
+        Class::Consent if short => &[rules.consent_short],
+        Class::Consent => &[rules.consent, rules.consent_faint],
+        Class::Denial => &[rules.denial],
+        Class::Other => &[rules.other],
     };
-    if heard.tokens > rules.tokens || faint.is_some() && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, moment.language, agrees, written.is_some())) {
+    if heard.tokens > rules.tokens || short && heard.no_speech > rules.short_no_speech {
+        return None;
+    }
+    if strict && (found.opposed < rules.opposed || is_doubtful(rules, heard, &found, moment.language, agrees, written.is_some())) {
         return None;
     }
     let holds = |rule: &Rule| found.ll - heard.free_ll >= rule.relative && found.ll >= rule.floor && found.lead >= rule.lead;
-    (holds(rule) || faint.is_some_and(holds)).then(|| found.meaning.clone())
+    enough.iter().any(holds).then(|| found.meaning.clone())
 }
 
 /// What begins in the middle of speech, asks, doubts, was not understood, is written as another sentence of the grammar or as a longer
@@ -402,22 +441,12 @@ mod verdicts;
 #[cfg(test)]
 mod tests {
     use super::super::grammar::phrase_table_of;
-    use super::super::heard::PhraseScore;
+    use super::verdicts::{heard, heard_in};
     use super::*;
 
-    const TOOL: Moment = Moment { open: Open::Tool, in_plan: false, waiting: None, language: Language::English };
-    const REVIEW: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: Some(2), ..TOOL };
-    const CONFIRM: Moment = Moment { open: Open::Approve(2), in_plan: true, waiting: Some(2), ..TOOL };
-
-    /// What a recogniser may report: the text, and sentences with their scores.
-    fn heard(text: &str, scores: &[(&str, f32)]) -> Heard { heard_in(Language::English, text, scores) }
-
-    fn heard_in(language: Language, text: &str, scores: &[(&str, f32)]) -> Heard {
-        let table = phrase_table_of(language);
-        let id = |sentence: &str| table.iter().find(|s| s.phrase.spellings.iter().any(|w| w == sentence)).unwrap_or_else(|| panic!("{sentence} is not scored")).phrase.id;
-        let scores = scores.iter().map(|(sentence, ll)| PhraseScore { id: id(sentence), ll: *ll }).collect();
-        Heard { text: text.into(), free_ll: -0.5, tokens: 4, scores, ..Heard::default() }
-    }
+    const TOOL: Moment = Moment::ASKED;
+    const REVIEW: Moment = Moment::REVIEW;
+    const CONFIRM: Moment = Moment::CONFIRM;
 
     fn judged(heard: &Heard, moment: &Moment) -> Decision { decide(heard, &phrase_table_of(moment.language), moment) }
 

@@ -1,14 +1,17 @@
 //! Each condition of the decision over words and sound, one at a time; and the utterance table, line by line, in the pure rooms.
 
-use super::super::grammar::phrase_table;
+use super::super::grammar::{phrase_table, phrase_table_of};
 use super::super::heard::PhraseScore;
 use super::*;
 
-const TOOL: Moment = Moment { open: Open::Tool, in_plan: false, waiting: None, language: Language::English };
-const IDLE: Moment = Moment { open: Open::Nothing, in_plan: true, ..TOOL };
+const TOOL: Moment = Moment::ASKED;
+const IDLE: Moment = Moment::PLANNING;
 
-fn heard(text: &str, scores: &[(&str, f32)]) -> Heard {
-    let table = phrase_table();
+/// What a recogniser may report: the text, and sentences with their scores.
+pub(super) fn heard(text: &str, scores: &[(&str, f32)]) -> Heard { heard_in(Language::English, text, scores) }
+
+pub(super) fn heard_in(language: Language, text: &str, scores: &[(&str, f32)]) -> Heard {
+    let table = phrase_table_of(language);
     let id = |sentence: &str| table.iter().find(|s| s.phrase.spellings.iter().any(|w| w == sentence)).unwrap_or_else(|| panic!("{sentence} is not scored")).phrase.id;
     let scores = scores.iter().map(|(sentence, ll)| PhraseScore { id: id(sentence), ll: *ll }).collect();
     Heard { text: text.into(), free_ll: -0.5, tokens: 4, scores, ..Heard::default() }
@@ -16,25 +19,12 @@ fn heard(text: &str, scores: &[(&str, f32)]) -> Heard {
 
 fn by_sound(heard: &Heard, moment: &Moment) -> Option<Meaning> { meaning_by_sound(&RULES, heard, &phrase_table(), moment) }
 
-/// The moment a line of the table names.
-fn moment(kind: &str) -> Moment {
-    let plan = Moment { in_plan: true, ..Moment::default() };
-    match kind {
-        "intent" => plan,
-        "consent" => TOOL,
-        "review" => Moment { waiting: Some(2), ..plan },
-        "confirm" => Moment { open: Open::Approve(2), waiting: Some(2), ..plan },
-        "leave" => Moment { open: Open::Leave, ..plan },
-        other => panic!("no moment is called {other}"),
-    }
-}
-
 #[test]
 fn every_line_of_the_utterance_table_is_decided_as_it_says() {
     let lines: Vec<Vec<&str>> = include_str!("../../tests/data/utterances.tsv").lines().map(|l| l.split('\t').collect()).filter(|l: &Vec<&str>| l.len() == 3).collect();
     assert!(lines.len() >= 550, "{} lines", lines.len());
     for line in &lines {
-        assert_eq!(decide_text(line[1], &moment(line[0])).name(), line[2], "{line:?}");
+        assert_eq!(decide_text(line[1], &Moment::of_kind(line[0]).unwrap_or_else(|| panic!("no moment is called {}", line[0]))).name(), line[2], "{line:?}");
     }
     let distinct: std::collections::BTreeSet<&str> = lines.iter().map(|l| l[2]).collect();
     assert_eq!(distinct.len(), 17, "a name without a line: {distinct:?}");
@@ -42,7 +32,7 @@ fn every_line_of_the_utterance_table_is_decided_as_it_says() {
 
 #[test]
 fn a_sentence_about_another_version_names_it() {
-    let confirm = moment("confirm");
+    let confirm = Moment::CONFIRM;
     assert_eq!(decide_text("Approve plan one.", &confirm), Decision::RefusedVersion(1));
     assert_eq!(decide_text("Approve plan two.", &confirm), Decision::Neither { bare: false }, "approving once more confirms nothing");
     assert_eq!(decide_text("Confirm plan one.", &confirm), Decision::RefusedVersion(1));
@@ -52,12 +42,12 @@ fn a_sentence_about_another_version_names_it() {
 #[test]
 fn a_word_about_the_review_means_nothing_where_none_is() {
     for text in ["Keep planning.", "Set plan one aside.", "Set the plan aside.", "Change step two: ask her first."] {
-        assert_eq!(decide_text(text, &moment("intent")), Decision::None, "{text}");
+        assert_eq!(decide_text(text, &IDLE), Decision::None, "{text}");
         assert_eq!(decide_text(text, &TOOL), Decision::Neither { bare: false }, "{text} under a tool's question");
     }
-    assert_eq!(decide_text("Set plan one aside.", &moment("review")), Decision::RefusedVersion(1));
-    assert_eq!(decide_text("Set plan two aside.", &moment("review")), Decision::Dismiss);
-    assert_eq!(decide_text("Keep planning.", &moment("leave")), Decision::Deny);
+    assert_eq!(decide_text("Set plan one aside.", &Moment::REVIEW), Decision::RefusedVersion(1));
+    assert_eq!(decide_text("Set plan two aside.", &Moment::REVIEW), Decision::Dismiss);
+    assert_eq!(decide_text("Keep planning.", &Moment::LEAVING), Decision::Deny);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 //!
 //! Called by `eval::commands`. Pure: a table and the moments it falls into.
 
-use crate::engine::intent::{Moment, Open};
-use crate::engine::language::Language;
+use crate::engine::intent::Moment;
 
 /// What a sentence is an example of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,13 +36,13 @@ pub struct Case {
     pub rest: &'static str,
 }
 
-const PLAN: Moment = Moment { open: Open::Nothing, in_plan: true, waiting: None, language: Language::English };
-const OFF: Moment = Moment { in_plan: false, ..PLAN };
-const TOOL: Moment = Moment { open: Open::Tool, ..OFF };
-const LEAVE: Moment = Moment { open: Open::Leave, ..PLAN };
+const PLAN: Moment = Moment::PLANNING;
+const OFF: Moment = Moment::OFF;
+const TOOL: Moment = Moment::ASKED;
+const LEAVE: Moment = Moment::LEAVING;
 
-const fn review(n: u32) -> Moment { Moment { waiting: Some(n), ..PLAN } }
-const fn confirm(n: u32) -> Moment { Moment { open: Open::Approve(n), ..review(n) } }
+const fn review(n: u32) -> Moment { Moment::review(n) }
+const fn confirm(n: u32) -> Moment { Moment::confirm(n) }
 
 /// The moments in which something could loosen: what must not may do so in none of them.
 pub const DANGEROUS: &[Moment] = &[PLAN, TOOL, LEAVE, review(2), confirm(2)];

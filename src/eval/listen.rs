@@ -42,12 +42,7 @@ impl State {
 
     /// The moment that every turn of the sound falls into; the same as the kinds of `eval utterances`.
     pub fn moment(self) -> Moment {
-        let plan = Moment { in_plan: true, ..Moment::default() };
-        match self {
-            State::Idle => plan,
-            State::Question => Moment { open: Open::Tool, in_plan: false, ..plan },
-            State::Review => Moment { waiting: Some(2), ..plan },
-        }
+        match self { State::Idle => Moment::PLANNING, State::Question => Moment::ASKED, State::Review => Moment::REVIEW }
     }
 
     /// Its word.

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::corpora::{bring, run};
-use crate::engine::intent::{Decision, Moment, Open, decide_text};
-use crate::engine::language::Language;
+use crate::engine::intent::{Decision, Moment, decide_text};
 
 /// Longest utterance, in words: somebody who speaks longer without a pause is cut here too.
 const WORDS_MAX: usize = 25;
@@ -18,15 +17,13 @@ const EXAMPLE_CHARS: usize = 120;
 
 /// Every moment an utterance can fall into.
 pub const MOMENTS: [(&str, Moment); 6] = [
-    ("idle, default", at(Open::Nothing, false, None)),
-    ("idle, plan mode", at(Open::Nothing, true, None)),
-    ("a tool's question was heard", at(Open::Tool, false, None)),
-    ("plan two waits", at(Open::Nothing, true, Some(2))),
-    ("plan two's question was heard", at(Open::Approve(2), true, Some(2))),
-    ("the question about leaving was heard", at(Open::Leave, true, None)),
+    ("idle, default", Moment::OFF),
+    ("idle, plan mode", Moment::PLANNING),
+    ("a tool's question was heard", Moment::ASKED),
+    ("plan two waits", Moment::REVIEW),
+    ("plan two's question was heard", Moment::CONFIRM),
+    ("the question about leaving was heard", Moment::LEAVING),
 ];
-
-const fn at(open: Open, in_plan: bool, waiting: Option<u32>) -> Moment { Moment { open, in_plan, waiting, language: Language::English } }
 
 /// What a text did.
 #[derive(Clone, Debug, Default, PartialEq)]

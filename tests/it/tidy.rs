@@ -186,6 +186,16 @@ fn test_files(source: &Source) -> Vec<String> {
     (0..lines.len()).filter(|n| is_cfg(lines[*n])).filter_map(declared).collect()
 }
 
+/// The product's Rust sources under these files and folders, without comments and without tests: path and text.
+pub fn product(places: &[&str]) -> Vec<(String, String)> {
+    let within = |path: &str| places.iter().any(|place| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+    let text = |s: &Source| s.code(true).into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
+    all().iter().filter(|s| s.path.ends_with(".rs") && !s.is_test && within(&s.path)).map(|s| (s.path.clone(), text(s))).collect()
+}
+
+/// The files of tests that belong to this source.
+pub fn tests_of(path: &str) -> Vec<String> { all().iter().filter(|s| s.path == path).flat_map(test_files).collect() }
+
 fn rust(under: &str) -> Vec<Source> {
     let found: Vec<_> = all().into_iter().filter(|s| s.path.starts_with(under) && s.path.ends_with(".rs")).collect();
     assert!(!found.is_empty(), "no sources under {under}");
@@ -324,6 +334,13 @@ fn whoever_starts_something_is_known() {
     }));
     holds("processes are started in few places", places(&rust("src/"), true, |s, line| {
         (!s.is_in(COMMANDS) && names(line, "Command::new")).then(|| line.trim().to_owned())
+    }));
+}
+
+#[test]
+fn standard_output_has_one_way() {
+    holds("a command writes with outln! or cli::out::put: println! panics when its reader has gone", places(&rust("src/"), true, |_, line| {
+        (names(line, "println!") || names(line, "print!")).then(|| line.trim().to_owned())
     }));
 }
 

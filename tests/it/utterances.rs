@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use voxgate::cli::eval::moment_of;
 use voxgate::engine::grammar::words_of;
 use voxgate::engine::intent::{Moment, Open, decide_text};
 
@@ -50,7 +49,7 @@ fn template(utterance: &str) -> String {
 #[test]
 fn every_line_decides_what_it_should() {
     let wrong: Vec<String> = cases().iter().filter_map(|c| {
-        let got = decide_text(&c.utterance, &moment_of(&c.kind).unwrap()).name();
+        let got = decide_text(&c.utterance, &Moment::of_kind(&c.kind).unwrap()).name();
         (got != c.decision).then(|| format!("{}\t{}\tshould be {}, is {got}", c.kind, c.utterance, c.decision))
     }).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -73,7 +72,7 @@ fn no_line_outside_the_positives_loosens_in_any_moment() {
     for case in cases() {
         let template = template(&case.utterance);
         for kind in ["intent", "consent", "review", "confirm", "leave"] {
-            let decision = decide_text(&case.utterance, &moment_of(kind).unwrap());
+            let decision = decide_text(&case.utterance, &Moment::of_kind(kind).unwrap());
             assert!(!decision.loosens() || is_positive(kind, &template), "{kind}\t{}\t{}", case.utterance, decision.name());
         }
         // Elsewhere too: outside plan mode, another version, all at once.
@@ -110,7 +109,7 @@ fn the_table_is_large_and_varied() {
 fn marks_void_what_would_loosen() {
     let strict = [("intent", "exit plan mode"), ("review", "approve plan two"), ("confirm", "confirm plan two"), ("consent", "yes, go ahead"), ("consent", "go ahead"), ("leave", "yes, do it")];
     for (kind, sentence) in strict {
-        let moment = moment_of(kind).unwrap();
+        let moment = Moment::of_kind(kind).unwrap();
         for good in [sentence.to_string(), format!(" {sentence}. "), sentence.to_uppercase(), format!("{sentence}!"), sentence.replace(',', "")] {
             assert!(decide_text(&good, &moment).loosens(), "{kind}\t{good}");
         }
@@ -150,7 +149,7 @@ fn twenty_thousand_random_lines_loosen_only_where_they_are_a_listed_sentence() {
         }
         let text = words.join([" ", ", ", ". "][roll(3)]);
         for kind in ["intent", "consent", "review", "confirm", "leave"] {
-            let decision = decide_text(&text, &moment_of(kind).unwrap());
+            let decision = decide_text(&text, &Moment::of_kind(kind).unwrap());
             let written = words_of(&text).iter().map(|w| if w == "to" || w == "too" { "two" } else { w }).collect::<Vec<_>>().join(" ");
             loosened += usize::from(decision.loosens());
             assert!(!decision.loosens() || is_positive(kind, &template(&written)), "{kind}\t{text}\t{}", decision.name());
@@ -164,7 +163,7 @@ fn the_longest_line_is_judged_at_once() {
     let begun = std::time::Instant::now();
     for text in ["go ahead ".repeat(100_000), "no ".repeat(300_000), "x".repeat(1_000_000), "plan mode, ".repeat(100_001), "(".repeat(500_000)] {
         for kind in ["intent", "consent"] {
-            assert!(!decide_text(&text, &moment_of(kind).unwrap()).loosens());
+            assert!(!decide_text(&text, &Moment::of_kind(kind).unwrap()).loosens());
         }
     }
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use voxgate::engine::grammar::begins_or_ends_approving;
 
+use crate::tidy::product;
+
 /// Sources whose literals are spoken, or may be: folders are taken whole.
 const SPOKEN: &[&str] = &[
     "src/engine/session", "src/engine/conversation.rs", "src/engine/sentence.rs", "src/agent/wording.rs", "src/agent/commander.rs", "src/tools/wording.rs", "src/tools/builtin",
@@ -21,12 +23,10 @@ fn files(path: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The string literals of a source that read as words: two words at least. Tests at the end of the file are left out.
+/// The string literals of a source that read as words: two words at least.
 fn literals(source: &str) -> Vec<String> {
-    let product = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let lines = product.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut out = Vec::new();
-    for line in lines {
+    for line in source.lines() {
         let (mut inside, mut text, mut chars) = (false, String::new(), line.chars().peekable());
         while let Some(c) = chars.next() {
             match (inside, c) {
@@ -64,18 +64,14 @@ fn filled(template: &str, slot: &str) -> String {
 
 #[test]
 fn no_fixed_wording_could_answer_a_question() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut sources = Vec::new();
-    SPOKEN.iter().for_each(|path| files(&root.join(path), &mut sources));
-    sources.retain(|p| p.extension().is_some_and(|e| e == "rs") && !["tests.rs", "props.rs", "cases.rs", "ledger.rs", "ledger_more.rs", "lockstep.rs", "model.rs"].iter().any(|t| p.ends_with(t)) && !p.to_string_lossy().ends_with("_tests.rs"));
     let mut wrong = Vec::new();
     let mut count = 0;
-    for source in &sources {
-        for text in literals(&std::fs::read_to_string(source).unwrap()) {
+    for (path, source) in product(SPOKEN) {
+        for text in literals(&source) {
             count += 1;
             let said = filled(&text, "milk");
             if begins_or_ends_approving(&said) {
-                wrong.push(format!("{}: {text}", source.strip_prefix(root).unwrap().display()));
+                wrong.push(format!("{path}: {text}"));
             }
         }
     }

@@ -95,8 +95,8 @@ async fn measure(args: &CommandsArgs, place: &Setup) -> Result<ExitCode, Trouble
     }
     let rules = args.rules.as_deref().map_or(Ok(RULES), rules_of).map_err(Trouble::wrong)?;
     let verdicts = hearings.judge(&trials, &table, &rules);
-    for line in report::lines(&verdicts) { println!("{line}") }
-    if args.wrong { for line in report::wrong(&verdicts) { println!("{line}") } }
+    for line in report::lines(&verdicts) { outln!("{line}") }
+    if args.wrong { for line in report::wrong(&verdicts) { outln!("{line}") } }
     if let Some(project) = &args.publish {
         let machine = figures::machine(&place.config.stt.model);
         for figure in report::figures(&verdicts, trials.len(), &machine) { figures::publish(project, &figure).map_err(Trouble::failed)? }

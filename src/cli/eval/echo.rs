@@ -50,7 +50,7 @@ impl EchoArgs {
     fn wants(&self, part: &str) -> bool { self.only.as_deref().is_none_or(|only| only == part) }
     fn most(&self, n: usize) -> usize { self.quick.unwrap_or(n).min(n) }
     fn publish(&self, figure: &Figure) -> Result<(), Trouble> {
-        for row in &figure.rows { println!("{:<60} {:<32} {}", row.what, row.value, row.aim) }
+        for row in &figure.rows { outln!("{:<60} {:<32} {}", row.what, row.value, row.aim) }
         if self.quick.is_some() { return Ok(()) }
         publish(&self.project, figure).map_err(Trouble::failed)
     }
@@ -164,7 +164,7 @@ async fn at_a_socket(rig: &Rig, args: &EchoArgs) -> Result<(), Trouble> {
     let some: Vec<Trial> = trials(args.most(180), false);
     let all = counted(rig, &some, "without a canceller").await?;
     let c = sum(&all, None);
-    println!("without a canceller: {c:?}");
+    outln!("without a canceller: {c:?}");
     Ok(())
 }
 

@@ -47,7 +47,7 @@ pub fn run(args: &KillsArgs, place: impl FnOnce() -> Result<Place, Trouble>) -> 
     let scratch = Scratch::new().map_err(Trouble::failed)?;
     let found = kill(&program, scratch.path(), args.count, args.seed).map_err(Trouble::failed)?;
     show(&figure(&found), &args.publish)?;
-    found.wrong.iter().for_each(|line| println!("{line}"));
+    found.wrong.iter().for_each(|line| outln!("{line}"));
     Ok(if found.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Finds the sounds, hands them to `eval::listen` and prints. Changes nothing.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,8 +69,8 @@ async fn folder(place: &Place, dir: &Path, args: &ListenArgs) -> Result<ExitCode
         let turns = hear(&listener, &path, args.state).await;
         failed |= turns.is_err();
         let text = if args.json { format!("{}\n", line(&name, &turns)) } else { rows(&name, &turns) };
-        // A reader that has gone (`| head`) ends the work, and is no mistake of ours.
-        if std::io::stdout().lock().write_all(text.as_bytes()).is_err() {
+        // A reader that has gone ends the work.
+        if !crate::cli::out::put(format_args!("{text}")) {
             return Ok(ExitCode::SUCCESS);
         }
     }

@@ -167,10 +167,10 @@ fn noise_row(name: &str, tally: &Tally) -> Row {
 
 /// The same table that goes to the page.
 pub(super) fn print(figure: &Figure) {
-    println!("{}\n{}", figure.title, figure.method);
+    outln!("{}\n{}", figure.title, figure.method);
     for row in &figure.rows {
         let met = match row.met { Some(true) => "met", Some(false) => "MISSED", None => "" };
-        println!("  {:<78} {:<34} {:<18} {met}", row.what, row.value, row.aim);
+        outln!("  {:<78} {:<34} {:<18} {met}", row.what, row.value, row.aim);
     }
-    figure.notes.iter().for_each(|note| println!("- {note}"));
+    figure.notes.iter().for_each(|note| outln!("- {note}"));
 }

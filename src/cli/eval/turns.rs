@@ -79,12 +79,12 @@ async fn measure(args: &TurnsArgs, place: &Place) -> Result<ExitCode, Trouble> {
         let mut tally = Tally::default();
         for said in &all {
             let outcome = hear(said, &way, &mut hearing).await.map_err(Trouble::failed)?;
-            if args.verbose { println!("{name} {ms}: {} {:?} pause {} ms: cut {} delay {:?} {:?}", said.voice, said.text, said.pause_ms, outcome.cut, outcome.delay_ms, outcome.turns) }
+            if args.verbose { outln!("{name} {ms}: {} {:?} pause {} ms: cut {} delay {:?} {:?}", said.voice, said.text, said.pause_ms, outcome.cut, outcome.delay_ms, outcome.turns) }
             tally.add(&outcome);
         }
         let best = if with_judge { way.judged } else { name == "silence and grammar" };
         rows.extend(lines(name, ms, &tally, best));
-        rows.iter().rev().take(3).rev().for_each(|r| println!("{:<60} {:<28} {}", r.what, r.value, r.aim));
+        rows.iter().rev().take(3).rev().for_each(|r| outln!("{:<60} {:<28} {}", r.what, r.value, r.aim));
     }
     if let Some(project) = &args.publish {
         figures::publish(project, &figure(place, rows, all.len(), with_judge, latency)).map_err(Trouble::failed)?;

@@ -2,11 +2,11 @@
 //!
 //! Reads a table, asks the engine and prints. Decides nothing itself and changes nothing.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::engine::intent::{Moment, Open, decide_text};
+use crate::engine::intent::{Moment, decide_text};
 
 /// The table to judge.
 #[derive(clap::Args, Clone, Debug)]
@@ -33,8 +33,7 @@ pub fn run(args: &UtterancesArgs) -> ExitCode {
     let judged = read(file).and_then(|bytes| judge(&bytes).map_err(|line| format!("{}:{line}", file.display())));
     match judged {
         Ok(lines) => {
-            // A reader that has gone (`| head`) is no mistake of ours.
-            let _ = std::io::stdout().lock().write_all(lines.as_bytes());
+            crate::cli::out::put(format_args!("{lines}"));
             ExitCode::SUCCESS
         }
         Err(message) => {
@@ -54,19 +53,6 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The moment that a kind of the table stands for.
-pub fn moment_of(kind: &str) -> Option<Moment> {
-    let plan = Moment { in_plan: true, ..Moment::default() };
-    Some(match kind {
-        "intent" => plan,
-        "consent" => Moment { open: Open::Tool, in_plan: false, ..plan },
-        "review" => Moment { waiting: Some(2), ..plan },
-        "confirm" => Moment { open: Open::Approve(2), waiting: Some(2), ..plan },
-        "leave" => Moment { open: Open::Leave, ..plan },
-        _ => return None,
-    })
-}
-
 /// All result lines, or `LINE: what is wrong` of the first line that is no case.
 fn judge(bytes: &[u8]) -> Result<String, String> {
     let mut out = String::new();
@@ -81,7 +67,7 @@ fn judge(bytes: &[u8]) -> Result<String, String> {
         let (Some(kind), Some(utterance)) = (columns.next(), columns.next()) else {
             return Err(wrong(format!("there is no tab between kind and words: {}", clipped(line))));
         };
-        let Some(moment) = moment_of(kind) else {
+        let Some(moment) = Moment::of_kind(kind) else {
             return Err(wrong(format!("{} is no kind; there are intent, consent, review, confirm and leave", clipped(kind))));
         };
         out.push_str(&format!("{kind}\t{utterance}\t{}\n", decide_text(utterance, &moment).name()));

@@ -15,6 +15,8 @@ use super::{ANSWER_WINDOW_MS, Engine, REQUEST_LIFE_MS};
 
 /// Calls that wait for a screen at most; the oldest expires.
 const PARKED_MAX: usize = 16;
+/// A question that is cut off is said again this often.
+const REPEATS_MAX: u32 = 3;
 /// Answered requests that are remembered, so that a late answer is told who was first.
 const SETTLED_MAX: usize = 64;
 
@@ -88,37 +90,66 @@ impl Engine {
         self.say(Purpose::Question(id), text, None);
     }
 
+    /// The words of a question are over, heard or not. What only a screen answers waits there from now on, and what comes after it goes on.
+    pub(super) fn question_was_said(&mut self, id: &QuestionId) {
+        if self.question().is_some_and(|q| &q.id == id && q.screen_only) { self.park_asked() }
+    }
+
     pub(super) fn question_was_heard(&mut self, id: &QuestionId) {
         let voice = self.speaks() && self.leg.is_some_and(|l| l.hears) && self.config.voice_exit;
         let Some(question) = self.question().filter(|q| &q.id == id && q.state == QuestionState::Asked).cloned() else { return };
-        if question.screen_only || (!voice && question.kind != QuestionKind::Tool) || !self.speaks() {
-            if question.screen_only { self.park_asked() }
+        if (!voice && question.kind != QuestionKind::Tool) || !self.speaks() {
             return;
         }
-        self.asked.heard_at = Some(self.now);
+        self.asked.open_since = Some(self.now);
         self.event(EventKind::Question(Question { state: QuestionState::Heard, ..question }));
     }
 
     pub(super) fn asked_is_heard(&self) -> bool { self.question().is_some_and(|q| q.state == QuestionState::Heard) }
 
-    /// Says the open question again, if it has not been heard to the end.
+    /// Says the open question again, if it was cut off and nobody has told it to stop.
     pub(super) fn reask(&mut self) {
-        let Some(question) = self.question().filter(|q| q.state == QuestionState::Asked && !q.screen_only).cloned() else { return };
-        if self.speaks() && !self.mouth.has_question(&question.id) && self.asked.repeats < 3 {
-            self.asked.repeats += 1;
-            self.say(Purpose::Question(question.id), question.text, None);
+        if self.asked.open_since.is_none() { self.ask_once_more() }
+    }
+
+    /// Says the open question again, if it has not been heard to its end. One that is always cut off is answered by nobody.
+    pub(super) fn ask_once_more(&mut self) {
+        let Some(question) = self.question().filter(|q| q.state == QuestionState::Asked).cloned() else { return };
+        if !self.speaks() || self.mouth.has_question(&question.id) {
+            return;
+        }
+        if self.asked.repeats >= REPEATS_MAX {
+            return self.nobody_answers();
+        }
+        self.asked.repeats += 1;
+        self.asked.open_since = None;
+        self.say(Purpose::Question(question.id), question.text, None);
+    }
+
+    /// A person stopped the open question: a yes counts only once it has been said again, which the next words ask for; silence ends
+    /// it as if it had been heard.
+    pub(super) fn question_was_stopped(&mut self) {
+        if self.question().is_some_and(|q| q.state == QuestionState::Asked) { self.asked.open_since = Some(self.now) }
+    }
+
+    /// What was answered did not count, and the person is told so: there is time to answer again.
+    pub(super) fn open_window_anew(&mut self) {
+        if self.asked_is_heard() { self.asked.open_since = Some(self.now) }
+    }
+
+    /// When the spoken window of the open question closes.
+    pub(super) fn answer_window_closes(&self) -> Option<Ms> { self.asked.open_since.map(|at| at + ANSWER_WINDOW_MS) }
+
+    /// The spoken window closes 15 s after the question was heard, unless somebody is answering since before that.
+    pub(super) fn close_answer_window(&mut self) {
+        let Some(closes) = self.answer_window_closes() else { return };
+        if self.now >= closes && !self.ears.answering_since(closes, self.now) && !self.mouth.is_audible() {
+            self.nobody_answers();
         }
     }
 
-    /// The spoken window closes 15 s after the question was heard, unless somebody is speaking since before that.
-    pub(super) fn close_answer_window(&mut self) {
-        let Some(heard_at) = self.asked.heard_at.filter(|_| self.asked_is_heard()) else { return };
-        let closes = heard_at + ANSWER_WINDOW_MS;
-        if self.now < closes || self.ears.speaking_since(closes) || self.ears.is_recognising() || self.mouth.is_audible() {
-            return;
-        }
-        let kind = self.question().map(|q| q.kind);
-        if kind == Some(QuestionKind::Tool) {
+    fn nobody_answers(&mut self) {
+        if self.question().is_some_and(|q| q.kind == QuestionKind::Tool) {
             self.park_asked();
             self.say_plain("I heard no answer, so I have not done it. You can still answer on the screen.");
         } else {

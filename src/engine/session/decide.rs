@@ -91,8 +91,8 @@ impl Engine {
         if self.question().is_none() {
             return;
         }
-        if self.asked.heard_at.is_some() {
-            self.asked.heard_at = Some(self.now);
+        if self.asked.open_since.is_some() {
+            self.asked.open_since = Some(self.now);
             self.say_plain("All right, I wait.");
         } else {
             self.reask();
@@ -106,10 +106,10 @@ impl Engine {
             _ => format!("say {yes}, in those words"),
         };
         if !matches!(question.state, QuestionState::Heard) {
-            self.reask();
+            self.ask_once_more();
             return;
         }
-        self.asked.heard_at = Some(self.now);
+        self.open_window_anew();
         let text = if bare { format!("To be sure I heard you right, {phrase}, or say {no}.") } else { format!("A question is still open. If you want that, {phrase}; otherwise say {no}.") };
         self.say_plain(text);
     }
@@ -268,7 +268,7 @@ impl Engine {
                 self.stop_remote_voice();
                 self.cut_speech(CutWhy::Cancelled);
                 self.drop_unbegun();
-                self.reask_later();
+                self.question_was_stopped();
                 self.reply(ticket, true, "ok", "Stopped.");
             }
             Decide::StopTurn => {

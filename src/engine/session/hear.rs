@@ -79,6 +79,12 @@ impl Ears {
     /// An utterance is open that began at or before this time.
     pub(super) fn speaking_since(&self, at: Ms) -> bool { self.listener.ear().current().is_some_and(|u| u.began_at <= at) }
 
+    /// Somebody began at or before this time to say what has not been judged yet: it goes on, is being recognised, or waits for the
+    /// client's commit, which holds no more than [`LONGEST_MS`].
+    pub(super) fn answering_since(&self, at: Ms, now: Ms) -> bool {
+        self.speaking_since(at) || self.is_recognising() || self.spoken_at.is_some_and(|from| from <= at && now < from + LONGEST_MS)
+    }
+
     fn settings(&self) -> &EarSettings { &self.listener.ear().settings }
 }
 
@@ -191,6 +197,7 @@ impl Engine {
         if self.ears.failures >= FAILURES_MAX && !self.ears.broken {
             self.ears.broken = true;
         }
+        self.open_window_anew();
         self.say_plain("I had trouble hearing that. Please say it once more.");
     }
 
@@ -318,10 +325,13 @@ impl Engine {
     fn not_counted(&mut self, utterance: UtteranceId, text: &str, item: ItemId, decision: &Decision) {
         self.count(Count::Intent { decision: decision.name(), reason: "over_playback" });
         self.transcript(utterance, text, item, false);
-        if self.question().is_some() {
-            self.reask();
-        } else {
-            self.say_plain("I was still speaking. Please say that once more.");
+        match self.question().map(|q| q.state) {
+            Some(QuestionState::Asked) => self.ask_once_more(),
+            Some(QuestionState::Heard) => {
+                self.open_window_anew();
+                self.say_plain("That came too soon for me. Please say that once more.");
+            }
+            _ => self.say_plain("I was still speaking. Please say that once more."),
         }
     }
 

@@ -429,3 +429,316 @@ fn without_a_voice_that_may_decide_questions_about_plan_mode_wait_for_a_screen()
     w.say(ADD);
     assert!(w.engine.asked_is_heard());
 }
+
+/// Voice for so long, with these words in it.
+fn voice(w: &mut World, ms: u64, words: &str) {
+    w.script = std::collections::VecDeque::from([super::super::super::heard::Heard::text_only(words)]);
+    (0..ms / 20).for_each(|_| w.frame(true));
+}
+
+/// How often the question about the notes was said, whole or in part.
+fn asked_aloud(w: &World) -> usize { w.spoken().matches("Add buy eggs to your notes?").count() }
+
+fn question_state(w: &World) -> Option<QuestionState> { w.engine.question().map(|q| q.state) }
+
+/// A question was heard, and its window closes in so many milliseconds.
+fn before_the_window_closes(ms: u64) -> World {
+    let mut w = World::asked();
+    let closes = w.engine.answer_window_closes().unwrap_or_default();
+    while w.now < closes - ms { w.frame(false) }
+    w
+}
+
+#[test]
+fn the_window_closes_after_fifteen_seconds_to_the_millisecond() {
+    let mut w = World::new();
+    w.say_now(ADD);
+    while !w.engine.asked_is_heard() { w.frame(false) }
+    let heard = w.now;
+    assert_eq!(w.engine.answer_window_closes(), Some(heard + 15_000));
+    w.now = heard + 14_999;
+    w.input(Input::Tick);
+    assert_eq!(question_state(&w), Some(QuestionState::Heard));
+    w.now = heard + 15_000;
+    w.input(Input::Tick);
+    assert_eq!((question_state(&w), w.engine.answer_window_closes()), (Some(QuestionState::ScreenOnly), None));
+}
+
+#[test]
+fn who_begins_to_answer_within_the_window_is_heard_out() {
+    // However long it takes.
+    let mut w = before_the_window_closes(1_000);
+    voice(&mut w, 3_000, "Yes, go ahead.");
+    assert_eq!(question_state(&w), Some(QuestionState::Heard));
+    w.silence(1_000);
+    assert_eq!((w.changed(), w.spoken().contains("I heard no answer")), (1, false), "{}", w.spoken());
+    // A commit by hand that is still being recognised, and words that wait for one.
+    let by_hand = || {
+        let mut w = before_the_window_closes(1_000);
+        w.input(Input::LegTurns(super::super::super::input::Turns { automatic: false, silence_ms: None, threshold: None, create_response: true, interrupt: false }));
+        voice(&mut w, 900, "Yes, go ahead.");
+        w
+    };
+    for (recognise_ms, waits_ms) in [(3_000, 0), (0, 4_000)] {
+        let mut w = by_hand();
+        w.silence(waits_ms);
+        w.recognise_ms = recognise_ms;
+        w.input(Input::Commit { item: "a".into() });
+        w.silence(4_000);
+        assert_eq!((w.changed(), w.spoken().contains("I heard no answer")), (1, false), "{recognise_ms} {waits_ms}: {}", w.spoken());
+    }
+    // What nobody commits holds it for as long as a commit could bring it.
+    let mut w = by_hand();
+    let began = w.now - 900;
+    while question_state(&w) == Some(QuestionState::Heard) && w.now < began + 60_000 { w.frame(false) }
+    assert!((w.now - began).abs_diff(super::super::super::turn::LONGEST_MS) <= 40, "{}", w.now - began);
+    // Words that were thrown away hold nothing, and neither do words that came too late.
+    let mut w = by_hand();
+    w.silence(1_000);
+    w.input(Input::Clear);
+    w.silence(20);
+    assert_eq!(question_state(&w), Some(QuestionState::ScreenOnly));
+    let mut w = before_the_window_closes(0);
+    voice(&mut w, 600, "Yes, go ahead.");
+    w.silence(1_000);
+    assert_eq!((w.changed(), question_state(&w)), (0, Some(QuestionState::ScreenOnly)));
+}
+
+#[test]
+fn while_something_is_being_said_the_window_stays_open() {
+    let mut w = before_the_window_closes(600);
+    w.engine.say_plain("By the way, this is said while an answer is waited for.");
+    w.silence(1_000);
+    assert!(w.speaking.is_some() && question_state(&w) == Some(QuestionState::Heard));
+    while w.speaking.is_some() { w.frame(false) }
+    assert_eq!(question_state(&w), Some(QuestionState::ScreenOnly));
+}
+
+#[test]
+fn an_answer_that_did_not_count_is_asked_for_again_and_there_is_time_for_it() {
+    // It could not be recognised, at the very end of the window.
+    let failed = |ms| {
+        let mut w = before_the_window_closes(ms);
+        w.input(Input::Heard { utterance: super::super::super::id::UtteranceId(77), to_ms: 5, result: Err("no".into()) });
+        while w.engine.mouth.is_busy() { w.frame(false) }
+        assert!(w.spoken().ends_with("Please say it once more."), "{}", w.spoken());
+        w
+    };
+    let mut w = failed(200);
+    w.silence(8_000);
+    w.say_now("Yes, go ahead.");
+    w.settle();
+    assert_eq!(w.changed(), 1);
+    // It came on the heels of that.
+    let mut w = failed(10_000);
+    w.silence(100);
+    voice(&mut w, 600, "Yes, go ahead.");
+    w.silence(1_000);
+    assert!(w.changed() == 0 && w.speaking.is_some(), "{}", w.spoken());
+    w.settle();
+    assert!(w.spoken().ends_with("That came too soon for me. Please say that once more."), "{}", w.spoken());
+    w.silence(8_000);
+    w.say_now("Yes, go ahead.");
+    w.settle();
+    assert_eq!(w.changed(), 1);
+    // Leaving plan mode while something is being said and nothing is asked.
+    let mut w = World::reviewing();
+    w.engine.say_plain("This is being said for quite a while, and somebody speaks over it all the same.");
+    w.silence(600);
+    w.engine.ears_mut_interrupt(false);
+    w.say_now("Exit plan mode.");
+    w.settle();
+    assert!(w.in_plan() && w.spoken().ends_with("I was still speaking. Please say that once more."), "{}", w.spoken());
+}
+
+#[test]
+fn a_question_is_said_again_only_when_it_was_cut_off_and_four_times_at_most() {
+    // A cough over it, and one after it: it is said once.
+    let mut w = World::new();
+    w.say_now(ADD);
+    w.silence(400);
+    voice(&mut w, 300, "");
+    w.settle();
+    assert_eq!((asked_aloud(&w), question_state(&w)), (1, Some(QuestionState::Heard)));
+    voice(&mut w, 300, "");
+    w.settle();
+    assert_eq!((asked_aloud(&w), w.engine.asked.repeats), (1, 0));
+    // What is being said is not taken back from the mouth, so it is not asked for a second time.
+    let mut w = World::new();
+    w.say_now(ADD);
+    let id = w.engine.question().map(|q| q.id.clone()).unwrap_or_default();
+    w.engine.drop_question_speech(&id);
+    assert!(w.engine.mouth.has_question(&id));
+    w.engine.reask();
+    assert_eq!(w.engine.asked.repeats, 0);
+    // Cut off each time.
+    let mut w = World::new();
+    w.say_now(ADD);
+    for n in 1..=4 {
+        w.silence(400);
+        assert!(w.speaking.is_some() && question_state(&w) == Some(QuestionState::Asked), "{n}");
+        w.say_now("Wait.");
+        assert_eq!(asked_aloud(&w), n);
+    }
+    w.settle();
+    assert_eq!((asked_aloud(&w), question_state(&w)), (4, Some(QuestionState::ScreenOnly)));
+    assert!(w.spoken().ends_with("I heard no answer, so I have not done it. You can still answer on the screen."), "{}", w.spoken());
+    assert_eq!((w.changed(), w.engine.lane.sizes()), (0, (0, 1)));
+    let request = w.request();
+    w.decide(Decide::AnswerTool { request, approve: true });
+    assert_eq!(w.changed(), 1);
+}
+
+#[test]
+fn a_yes_to_a_question_that_was_stopped_does_not_count_until_it_was_heard() {
+    // Stopped while it was being said; and before it was.
+    let begun = || { let mut w = World::new(); w.say_now(ADD); w.silence(400); w };
+    let waiting = || {
+        let mut w = World::new();
+        w.settle();
+        w.say_now("What can I say?");
+        w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: ADD.into(), ticket: Ticket(7) });
+        w.silence(400);
+        w
+    };
+    for (mut w, before) in [(begun(), 1), (waiting(), 0)] {
+        w.say_now("Stop.");
+        w.silence(1_000);
+        voice(&mut w, 300, "");
+        w.silence(1_000);
+        assert_eq!((w.speaking.is_some(), question_state(&w), asked_aloud(&w)), (false, Some(QuestionState::Asked), before), "a cough does not bring it back");
+        w.say_now("Go ahead.");
+        assert!(w.changed() == 0 && w.speaking.is_some(), "{}", w.spoken());
+        w.settle();
+        assert_eq!((asked_aloud(&w), question_state(&w)), (before + 1, Some(QuestionState::Heard)));
+        w.say_now("Yes, go ahead.");
+        w.settle();
+        assert_eq!(w.changed(), 1);
+    }
+    // A no counts, and silence ends it as it ends one that was heard.
+    let mut w = begun();
+    w.say_now("Stop.");
+    w.say_now("No.");
+    assert_eq!(w.last_result()["error_code"], "denied_by_user");
+    let mut w = begun();
+    w.say_now("Stop.");
+    w.silence(13_000);
+    assert_eq!(question_state(&w), Some(QuestionState::Asked));
+    w.silence(3_000);
+    assert_eq!(question_state(&w), Some(QuestionState::ScreenOnly));
+}
+
+#[test]
+fn only_the_question_that_was_said_is_heard() {
+    // The first is answered on a screen while it is being said; the second waits for its turn.
+    let (mut w, turn) = World::answering();
+    for id in ["a", "b"] {
+        w.input(Input::AgentCall { turn, id: CallId(id.into()), tool: "notes__add".into(), arguments: Ok(json!({"text": id})) });
+    }
+    w.silence(400);
+    let request = w.request();
+    w.decide(Decide::AnswerTool { request, approve: false });
+    let second = w.request();
+    assert!(w.speaking.is_some() && w.engine.question().is_some_and(|q| q.id == second));
+    while !w.spoken().contains("Add a to your notes?") { w.frame(false) }
+    assert_eq!(question_state(&w), Some(QuestionState::Asked), "its own words are still to be said");
+    w.settle();
+    assert_eq!(question_state(&w), Some(QuestionState::Heard));
+    // One that has stepped aside while it was being said stays there.
+    let mut w = World::new();
+    w.say_now(ADD);
+    w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "something else".into(), ticket: Ticket(1) });
+    assert!(w.speaking.is_some() && question_state(&w) == Some(QuestionState::ScreenOnly));
+    w.settle();
+    assert_eq!(question_state(&w), Some(QuestionState::ScreenOnly));
+}
+
+#[test]
+fn what_only_a_screen_answers_waits_there_once_it_was_said_or_cut_off() {
+    let mut w = World::new();
+    w.settle();
+    w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "call notes__shred {}".into(), ticket: Ticket(7) });
+    w.silence(600);
+    assert!(w.speaking.is_some() && question_state(&w) == Some(QuestionState::Asked));
+    w.say_now("What mode are you in?");
+    assert_eq!((question_state(&w), w.engine.lane.sizes()), (Some(QuestionState::ScreenOnly), (0, 1)));
+    w.say(ADD);
+    assert!(w.engine.asked_is_heard(), "what comes after it goes on: {:?}", w.engine.question());
+    // Nobody listens: it is shown, and waits.
+    let mut w = World::new();
+    w.input(Input::LegGone);
+    w.input(Input::Typed { door: OperatorDoor::vouch(Surface::Chat).unwrap_or_else(|| unreachable!()), text: "call notes__shred {}".into(), ticket: Ticket(7) });
+    assert_eq!(w.engine.lane.sizes(), (0, 1));
+}
+
+#[test]
+fn what_nobody_answers_in_time_ends_and_says_what_that_means() {
+    // A question about leaving that nobody hears.
+    let mut w = World::new();
+    w.decide(Decide::Enter { reason: String::new() });
+    w.settle();
+    w.input(Input::LegAttached(LegFacts { hears: false, speaks: true, holds: true }));
+    w.settle();
+    w.say("Exit plan mode.");
+    assert_eq!(question_state(&w), Some(QuestionState::Asked));
+    let lines = w.spoken().len();
+    w.now += 120_000;
+    w.input(Input::Tick);
+    w.settle();
+    assert_eq!(question_state(&w), None);
+    assert!(w.spoken()[lines..].ends_with("I heard no answer. Plan mode stays on."), "{}", w.spoken());
+    // A call's question that nobody hears says nothing about plan mode, and no reminder comes with its end.
+    for parked in [false, true] {
+        let mut w = World::new();
+        w.input(Input::LegGone);
+        w.typed(ADD);
+        if parked { w.typed("hello"); }
+        w.now = w.engine.asked.expires_at.or_else(|| w.engine.lane.parked.first().map(|p| p.expires_at)).unwrap_or_default();
+        w.input(Input::Tick);
+        w.settle();
+        assert_eq!((w.last_result()["error_code"].as_str(), w.state().approvals.len()), (Some("expired"), 0), "{parked}");
+        assert!(!w.spoken().contains("I heard no answer") && !w.notices().contains(&"approval_waits"), "{parked}: {} {:?}", w.spoken(), w.notices());
+    }
+}
+
+#[test]
+fn a_plan_without_its_number_is_approved_only_where_no_other_could_be_meant() {
+    let mut w = World::reviewing();
+    w.submit("Shop for a tart.", &["buy plums"]);
+    assert_eq!((w.status(1), w.status(2)), (Some(PlanStatus::Superseded), Some(PlanStatus::Waiting)));
+    assert_eq!(w.decide(Decide::Approve { version: None, hash: None }), (false, "which_version"), "two were presented since the last decision");
+    assert_eq!(w.decide(Decide::Approve { version: Some(2), hash: None }), (true, "ok"));
+    w.settle();
+    // What was presented before the last approval is no other any more, and neither is what a person set aside.
+    for aside in [false, true] {
+        w.decide(Decide::Enter { reason: String::new() });
+        w.submit(if aside { "Shop for a pie." } else { "Shop for bread." }, &["buy rye"]);
+        if aside {
+            w.decide(Decide::Dismiss { version: None });
+            w.submit("Shop for buns.", &["buy wheat"]);
+        }
+        assert_eq!(w.decide(Decide::Approve { version: None, hash: None }), (true, "ok"), "{aside}");
+        w.settle();
+    }
+    // One that was sent back for changes is one that could be meant.
+    w.decide(Decide::Enter { reason: String::new() });
+    w.submit("Shop for tea.", &["buy tea"]);
+    w.decide(Decide::RequestChanges { version: None, comments: "green tea".into() });
+    w.settle();
+    w.submit("Shop for green tea.", &["buy green tea"]);
+    assert_eq!(w.decide(Decide::Approve { version: None, hash: None }), (false, "which_version"));
+}
+
+#[test]
+fn a_plan_presented_outside_plan_mode_is_carried_out_in_the_mode_it_was_approved_in() {
+    let mut w = World::new();
+    w.submit("Shop for a cake.", &["buy eggs"]);
+    let before = w.modes().len();
+    assert_eq!(w.decide(Decide::ApproveIn { version: Some(1), hash: None, mode: Mode::Bypass }), (true, "ok"));
+    w.settle();
+    assert_eq!((w.modes().len(), w.state().modes()), (before + 1, (Mode::Bypass, None)));
+    w.submit("Shop for a tart.", &["buy plums"]);
+    assert_eq!(w.decide(Decide::ApproveIn { version: Some(2), hash: None, mode: Mode::Bypass }), (true, "ok"));
+    w.settle();
+    assert_eq!((w.modes().len(), w.state().modes()), (before + 1, (Mode::Bypass, None)), "what is so already is not decided again");
+}

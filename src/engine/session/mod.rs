@@ -100,7 +100,8 @@ impl Default for EngineConfig {
 /// The open question beside what the snapshot shows of it.
 #[derive(Debug, Default)]
 struct Asked {
-    heard_at: Option<Ms>,
+    /// Since when a spoken answer is waited for: it was heard to its end, or stopped.
+    open_since: Option<Ms>,
     expires_at: Option<Ms>,
     neither: u32,
     repeats: u32,
@@ -282,8 +283,7 @@ impl Engine {
     }
 
     fn deadline(&self) -> Option<Ms> {
-        let window = self.asked.heard_at.filter(|_| self.asked_is_heard()).map(|at| at + ANSWER_WINDOW_MS);
-        [window, self.asked.expires_at, self.lane.deadline(), self.ears.deadline()].into_iter().flatten().min()
+        [self.answer_window_closes(), self.asked.expires_at, self.lane.deadline(), self.ears.deadline()].into_iter().flatten().min()
     }
 
     fn timers(&mut self) {

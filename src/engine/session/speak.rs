@@ -338,6 +338,7 @@ impl Engine {
             let surface = if for_agent { Surface::Client } else { Surface::Gateway };
             self.event(EventKind::Transcript { role: Role::Assistant, text: heard, item: speech.item.clone(), utterance: None, for_agent, surface });
         }
+        if let Purpose::Question(question) = &speech.purpose { self.question_was_said(question) }
     }
 
     /// Stops what is being said. Answers true when something was.
@@ -487,16 +488,6 @@ impl Engine {
 
     pub(super) fn mouth_waits_to_say(&self, text: &str) -> bool {
         self.mouth.queue.iter().any(|s| s.purpose == Purpose::Plain && s.segments.join(" ") == text)
-    }
-
-    /// A question whose words were stopped is said again after a while of silence: here, when something else is decided.
-    pub(super) fn reask_later(&mut self) {
-        if let Some(question) = self.question().filter(|q| q.state == super::super::event::QuestionState::Asked).cloned() {
-            self.asked.repeats += 1;
-            // Stopped by the person: the window opens as if it had been heard to the end, so that silence ends it.
-            self.asked.heard_at = Some(self.now);
-            self.event(EventKind::Question(super::super::event::Question { state: super::super::event::QuestionState::Heard, ..question }));
-        }
     }
 
     pub(super) fn last_said(&self) -> String { self.mouth.last_text.clone() }
