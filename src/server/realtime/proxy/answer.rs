@@ -49,7 +49,7 @@ impl Answer {
 
 impl Proxy {
     /// `response.created` of the provider.
-    pub(super) fn round_began(&mut self, now: Ms, event: Value) {
+    pub(super) fn round_began(&mut self, event: Value) {
         let Some(id) = event["response"]["id"].as_str().map(str::to_string) else { return };
         self.asked = false;
         self.turn_ended = false;
@@ -57,10 +57,6 @@ impl Proxy {
         if std::mem::take(&mut self.unwanted) {
             let event = self.own_event(None);
             return self.ask(&simple("response.cancel", &event, Some(("response_id", &id))));
-        }
-        if self.answer.as_ref().is_some_and(|a| !a.waits) {
-            // One that the provider began by itself while another was not done: the older one is over.
-            self.close_answer(now, "cancelled", "turn_detected");
         }
         self.tell_of(FromProvider::Began);
         if let Some(answer) = self.answer.as_mut().filter(|a| a.waits) {

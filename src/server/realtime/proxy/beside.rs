@@ -61,6 +61,7 @@ impl Proxy {
             LegOutput::SpeechStopped { .. } | LegOutput::UserTranscript { .. } | LegOutput::Notice { .. } => {}
             LegOutput::Closed { reason } => return Some(reason),
         }
+        self.go_on(now);
         None
     }
 
@@ -140,6 +141,8 @@ impl Proxy {
             let goes_on = self.answer.as_ref().is_some_and(|a| a.waits);
             self.want_create(now, Create { response: Map::new(), event_id: None, goes_on, until: None });
         }
+        self.say_waiting(now);
+        self.try_create(now);
     }
 
     pub(super) fn hidden_line(&mut self, role: &str, text: &str) {
@@ -161,13 +164,14 @@ impl Proxy {
 
     /// The gateway's own words: said when the provider is silent.
     fn words(&mut self, now: Ms, output: LegOutput) {
-        let busy = self.saying.is_none() && (!self.waiting_words.is_empty() || self.answer.as_ref().is_some_and(|a| a.active));
+        // Before the client has been told of its session nothing is said to it.
+        let busy = self.saying.is_none() && (!self.told_session || !self.waiting_words.is_empty() || self.answer.as_ref().is_some_and(|a| a.active));
         if busy { self.waiting_words.push_back(output) } else { self.word(now, output) }
     }
 
     /// What waited to be said is said, if the provider is silent.
     pub(super) fn say_waiting(&mut self, now: Ms) {
-        while self.answer.as_ref().is_none_or(|a| !a.active) {
+        while self.told_session && self.answer.as_ref().is_none_or(|a| !a.active) {
             let Some(output) = self.waiting_words.pop_front() else { break };
             self.word(now, output);
         }
@@ -184,6 +188,7 @@ impl Proxy {
     }
 
     fn begin(&mut self, speech: SpeechId, item: &ItemId) {
+        if self.saying.is_some() { self.finish_words(LegEnd::Completed) }
         let own = self.answer.is_none();
         let (response, index) = match &mut self.answer {
             Some(answer) => {
@@ -247,10 +252,7 @@ impl Proxy {
             self.deltas(&rest);
         }
         self.finish_words(end);
-        while self.saying.is_none() {
-            let Some(frame) = self.deferred.pop_front() else { break };
-            self.provider(now, frame);
-        }
+        self.go_on(now);
         self.say_waiting(now);
         self.turn_over(now);
         self.try_create(now);

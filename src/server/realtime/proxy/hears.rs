@@ -17,18 +17,44 @@ const AUDIO: &str = "response.output_audio.delta";
 impl Proxy {
     /// A frame of the provider. What is no event is dropped and counted.
     pub(super) fn provider(&mut self, now: Ms, frame: Bytes) {
+        self.take(now, frame, false);
+        self.go_on(now);
+    }
+
+    /// What waited for the gateway to have spoken goes on, in its order.
+    pub(super) fn go_on(&mut self, now: Ms) {
+        while self.saying.is_none() {
+            let Some(frame) = self.deferred.pop_front() else { break };
+            self.deferred_bytes -= frame.len();
+            self.take(now, frame, true);
+        }
+    }
+
+    /// What the gateway says is not talked into: the provider's answer begins after it, and none of it overtakes the rest.
+    fn take(&mut self, now: Ms, frame: Bytes, waited: bool) {
+        let waits = self.saying.is_some() || !waited && !self.deferred.is_empty();
         let Ok(text) = std::str::from_utf8(&frame) else { return unread("not UTF-8") };
         let peek = Peek::at(text);
         if let Some(peek) = &peek && let Some(kind) = peek.text("type") && current_name(kind) == AUDIO {
-            if self.saying.is_some() { return self.deferred.push_back(frame) }
+            if waits { return self.defer(frame, waited) }
             if self.sound(peek, kind, &frame) { return }
         }
         let Ok(event) = serde_json::from_str::<Value>(text) else { return unread("not JSON") };
         let Some(kind) = event["type"].as_str().map(|k| current_name(k).to_string()) else { return unread("without a type") };
-        // What the gateway says is not talked into: the provider's answer begins after it.
         let of_an_answer = kind.starts_with("response.") || kind.starts_with("conversation.item.") && event["item"].is_object();
-        if self.saying.is_some() && of_an_answer { return self.deferred.push_back(frame) }
+        if waits && of_an_answer { return self.defer(frame, waited) }
+        if kind == "response.created" && self.answer.as_ref().is_some_and(|a| !a.waits) {
+            // One that the provider began by itself while another was not done: the older one is over, and what waited to be said comes
+            // between the two.
+            self.close_answer(now, "cancelled", "turn_detected");
+            if self.saying.is_some() { return self.defer(frame, true) }
+        }
         self.event(now, &kind, event);
+    }
+
+    fn defer(&mut self, frame: Bytes, first: bool) {
+        self.deferred_bytes += frame.len();
+        if first { self.deferred.push_front(frame) } else { self.deferred.push_back(frame) }
     }
 
     /// Sound goes on as it came; only names that the client knows by other ones are written over. False: it has to go the slow way.
@@ -99,7 +125,7 @@ impl Proxy {
                 if !theirs { self.item(done) }
             }
             "conversation.item.added" | "conversation.item.done" => self.item(event),
-            "response.created" => self.round_began(now, event),
+            "response.created" => self.round_began(event),
             "response.done" => self.round_ended(now, event),
             _ if kind.starts_with("response.") => self.of_response(kind, event),
             other => tracing::debug!(kind = other, "an event of the provider that no client knows was dropped"),
@@ -108,7 +134,12 @@ impl Proxy {
 
     /// An event of the response that is under way.
     fn of_response(&mut self, kind: &str, mut event: Value) {
-        if self.answer.as_ref().is_none_or(|a| !a.active || event["response_id"].as_str().is_some_and(|r| r != a.round)) { return }
+        let Some(round) = self.answer.as_ref().filter(|a| a.active).map(|a| a.round.clone()) else { return };
+        match &event["response_id"] {
+            Value::String(of) if *of == round => {}
+            Value::Null => event["response_id"] = json!(round),
+            _ => return,
+        }
         let is_call = event["item"]["type"] == "function_call" || kind.starts_with("response.function_call_arguments.");
         if is_call {
             return self.of_call(kind, event);
@@ -123,6 +154,7 @@ impl Proxy {
                 let delta = event["delta"].as_str().unwrap_or_default().to_string(); self.count_sound(&delta);
             }
             "response.output_audio_transcript.delta" | "response.output_text.delta" => {
+                if let Some(answer) = &mut self.answer { answer.sounded = true }
                 let words = event["delta"].as_str().unwrap_or_default().to_string();
                 self.tell_of(FromProvider::Words(words));
             }
@@ -251,9 +283,10 @@ impl Proxy {
         }
         let of = error["event_id"].as_str().unwrap_or_default();
         let ours = of.starts_with(crate::dialect::openai_realtime::upstream::OWN_EVENT);
-        if ours && self.asked && code == "conversation_already_has_active_response" {
-            // The provider began one by itself just before: that one is the answer.
+        if ours && code == "conversation_already_has_active_response" {
+            // The provider began one by itself just before: that one is the answer, and whoever asked is answered by it.
             self.asked = false;
+            self.events.remove(of);
             return;
         }
         let clients = self.events.remove(of);

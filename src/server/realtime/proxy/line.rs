@@ -289,7 +289,7 @@ fn poll_sockets(cx: &mut Context<'_>, client: &mut Side<WebSocket>, upstream: &m
             if let Poll::Ready(Err(error)) = written { return Poll::Ready(Came::ProviderGone(error.to_string())) }
         }
         // A client that takes nothing holds the provider up, up to a measure.
-        let message = if proxy.client_waiting() < WAITING_MAX / 2 { Pin::new(&mut side.socket).poll_next(cx) } else { Poll::Pending };
+        let message = if proxy.client_waiting() + proxy.deferred_waiting() < WAITING_MAX / 2 { Pin::new(&mut side.socket).poll_next(cx) } else { Poll::Pending };
         match message {
             Poll::Ready(Some(Ok(tungstenite::Message::Text(text)))) => return Poll::Ready(Came::Provider(text.into())),
             Poll::Ready(Some(Ok(tungstenite::Message::Binary(bytes)))) => return Poll::Ready(Came::Provider(bytes)),

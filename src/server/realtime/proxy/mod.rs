@@ -149,6 +149,7 @@ pub(super) struct Proxy {
     saying: Option<beside::Saying>,
     /// Events of the provider that wait for the gateway to have spoken.
     deferred: VecDeque<Bytes>,
+    deferred_bytes: usize,
     /// Items the client never sees.
     hidden: HashSet<String>,
     /// Items the provider knows.
@@ -170,7 +171,7 @@ impl Proxy {
             conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, listens, writer: Writer::new(tag), ear: Ear::new(session.input_format), quiet: Vec::new(), loud_at: 0, session,
             forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
             told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
-            saying: None, deferred: VecDeque::new(), hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
+            saying: None, deferred: VecDeque::new(), deferred_bytes: 0, hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
         }
     }
 
@@ -188,6 +189,9 @@ impl Proxy {
     }
 
     pub(super) fn client_waiting(&self) -> usize { self.client_bytes }
+
+    /// Bytes of the provider's that wait for the gateway to have spoken.
+    pub(super) fn deferred_waiting(&self) -> usize { self.deferred_bytes }
 
     pub(super) fn next_upstream(&mut self) -> Option<Bytes> { self.upstream.pop_front() }
 
@@ -251,6 +255,7 @@ impl Proxy {
         (self.ready, self.seeded) = (false, false);
         self.upstream.clear();
         self.deferred.clear();
+        self.deferred_bytes = 0;
         self.events.clear();
         self.known.clear();
         self.verdict = Verdict::default();
@@ -262,7 +267,8 @@ impl Proxy {
             Some(answer) if answer.active && answer.sounded => self.close_answer(now, "incomplete", "connection_lost"),
             Some(answer) => {
                 (answer.active, answer.waits, answer.end) = (false, true, None);
-                self.again = true;
+                // Where tools still run, the conversation asks for the next round when they have ended.
+                self.again = self.orphans.is_empty();
             }
             None => {}
         }
@@ -293,7 +299,8 @@ impl Proxy {
     /// A frame of the client.
     pub(super) fn client(&mut self, now: Ms, frame: Bytes) {
         if self.may_begin() && self.early.is_empty() {
-            return self.client_frame(now, frame);
+            self.client_frame(now, frame);
+            return self.go_on(now);
         }
         if self.early.len() >= EARLY_MAX {
             let sound = self.early.iter().position(|f| f.len() < 400_000 && f.windows(25).take(64).any(|w| w == b"input_audio_buffer.append"));
@@ -318,6 +325,7 @@ impl Proxy {
     pub(super) fn tick(&mut self, now: Ms) {
         if self.verdict.deadline().is_some_and(|at| now >= at) { self.resolve(now, false) }
         self.try_create(now);
+        self.go_on(now);
     }
 
     /// Milliseconds of sound in base64 of the session's output format.
