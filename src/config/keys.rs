@@ -29,7 +29,8 @@ const VAD: [(&str, &str); 2] = [("confirmed", "confirmed"), ("earshot", "earshot
 const STT: [(&str, &str); 2] = [("whisper", "whisper"), ("scripted", "scripted")];
 const TTS: [(&str, &str); 4] = [("hibari", "hibari"), ("flite", "flite"), ("espeak", "espeak"), ("tone", "tone")];
 /// Kinds of providers, the variable that holds the key of each, and whether its address has to be named.
-pub(super) const PROVIDERS: [(&str, &str, bool); 3] = [("openai", "OPENAI_API_KEY", false), ("azure", "AZURE_OPENAI_API_KEY", true), ("xai", "XAI_API_KEY", false)];
+pub(super) const PROVIDERS: [(&str, &str, bool); 5] =
+    [("openai", "OPENAI_API_KEY", false), ("azure", "AZURE_OPENAI_API_KEY", true), ("xai", "XAI_API_KEY", false), ("gemini", "GEMINI_API_KEY", false), ("vertex", "GOOGLE_ACCESS_TOKEN", true)];
 const AGENT: [(&str, &str); 2] = [("commander", "commander"), ("openai", "openai")];
 
 /// `key(path, about, reader => field, show)` in one row.
@@ -101,7 +102,7 @@ pub(super) const KEYS: &[Key] = &[
         show: |config| secret(&config.agent.api_key),
     },
     row!("agent.instructions", "What the agent is told beside the gateway's own words, at most 16384 characters.", agent.instructions = instructions, quoted),
-    row!("realtime.models", "Models of providers that clients of /v1/realtime may name, each as \"NAME KIND [ADDRESS [MODEL]]\": \"gpt-realtime openai\",\n\"fast openai https://api.openai.com/v1 gpt-realtime-mini\", \"local openai http://127.0.0.1:9140/v1\". Kinds: openai, azure, xai. Any other\nname is the gateway's own voice and agent. Keys come from OPENAI_API_KEY, AZURE_OPENAI_API_KEY and XAI_API_KEY.",
+    row!("realtime.models", "Models of providers that clients of /v1/realtime may name, each as \"NAME KIND [ADDRESS [MODEL]]\": \"gpt-realtime openai\",\n\"fast openai https://api.openai.com/v1 gpt-realtime-mini\", \"local openai http://127.0.0.1:9140/v1\". Kinds: openai, azure, xai, gemini, vertex.\nAny other name is the gateway's own voice and agent. Keys come from OPENAI_API_KEY, AZURE_OPENAI_API_KEY, XAI_API_KEY, GEMINI_API_KEY and\nGOOGLE_ACCESS_TOKEN.",
         realtime.models = models, |rows: &Vec<ModelRow>| list(&rows.iter().map(ModelRow::text).collect::<Vec<_>>())),
     Key {
         path: "realtime.api_key",

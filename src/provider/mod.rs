@@ -18,11 +18,13 @@ use tokio_tungstenite::tungstenite::{Error as WsError, error::UrlError};
 use crate::secret::Secret;
 
 mod azure;
+mod gemini;
 mod openai;
+mod vertex;
 mod xai;
 
 /// The kinds there are.
-pub const KINDS: &[Kind] = &[openai::KIND, azure::KIND, xai::KIND];
+pub const KINDS: &[Kind] = &[openai::KIND, azure::KIND, xai::KIND, gemini::KIND, vertex::KIND];
 
 /// Until a connection must stand.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -46,6 +48,15 @@ pub struct Capabilities {
     pub session_minutes: u32,
 }
 
+/// What is spoken on the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI Realtime (GA), and what is near it.
+    OpenAiRealtime,
+    /// Gemini Live (BidiGenerateContent).
+    GeminiLive,
+}
+
 /// One kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
@@ -55,6 +66,8 @@ pub struct Kind {
     pub about: &'static str,
     /// Where it is, unless settings say something else; empty: they must.
     pub url: &'static str,
+    /// What it speaks.
+    pub dialect: Dialect,
     /// What it can do.
     pub capabilities: Capabilities,
     /// Path and query under the root of its API.

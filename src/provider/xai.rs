@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Capabilities, Kind, bearer, in_query};
+use super::{Capabilities, Dialect, Kind, bearer, in_query};
 
 /// Its row.
 pub(super) const KIND: Kind = Kind {
     name: "xai",
     about: "xAI's voice API",
     url: "https://api.x.ai/v1",
+    dialect: Dialect::OpenAiRealtime,
     capabilities: Capabilities { cancels: true, truncates: true, edits: true, lets_go_of_turns: true, session_minutes: 60 },
     path: |model| format!("/realtime?model={}", in_query(model)),
     key: bearer,

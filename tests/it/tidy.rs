@@ -103,7 +103,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("pulseaudio", &["src/audio/device"]),
     // The wire's own names: paths, the subprotocol browsers send, the shape of a refusal.
     ("openai", &["src/agent/openai", "src/agent/mod.rs", "src/provider/openai.rs", "src/provider/azure.rs", "src/provider/xai.rs", "src/provider/mod.rs", "src/dialect/", "src/session/driver.rs", "src/server/realtime/", "src/server/auth.rs", "src/server/routes.rs", "src/server/problem.rs"]),
-    ("gemini", &["src/dialect/"]),
+    ("gemini", &["src/dialect/", "src/provider/gemini.rs", "src/provider/vertex.rs", "src/provider/mod.rs", "src/server/realtime/proxy/"]),
     ("azure", &["src/provider/azure.rs", "src/provider/mod.rs"]),
     ("xai", &["src/provider/xai.rs", "src/provider/mod.rs"]),
     ("litellm", &[]),

@@ -26,9 +26,15 @@ impl Proxy {
             if let Some(sound) = peek.text("audio") {
                 if self.listens {
                     match audio::bytes(sound, "audio") {
-                        Ok(bytes) => self.listen(now, &bytes),
+                        Ok(bytes) => {
+                            self.listen(now, &bytes);
+                            if self.live.is_some() { return self.pass_on(&bytes) }
+                        }
                         Err(bad) => return self.refuse(&bad.of(peek.text("event_id").map(str::to_string))),
                     }
+                }
+                if self.live.is_some() {
+                    return match audio::bytes(sound, "audio") { Ok(bytes) => self.pass_on(&bytes), Err(bad) => self.refuse(&bad) };
                 }
                 self.upstream.push_back(frame);
                 return;
@@ -36,6 +42,16 @@ impl Proxy {
         }
         let carried = client::parse(text).and_then(|received| self.carry_out(now, received.event, received.event_id.as_deref()).map_err(|bad| bad.of(received.event_id)));
         if let Err(bad) = carried { self.refuse(&bad) }
+    }
+
+    /// Sound for a provider of another protocol.
+    fn pass_on(&mut self, bytes: &[u8]) {
+        let format = self.session.input_format;
+        match (format.decode(bytes, "audio"), &mut self.live) {
+            (Ok(samples), Some(live)) => live.sound(&samples, format.rate_hz()),
+            (Err(bad), _) => self.refuse(&bad),
+            _ => {}
+        }
     }
 
     fn refuse(&mut self, bad: &BadEvent) {
@@ -116,7 +132,7 @@ impl Proxy {
     /// By hand: what was said is judged when it is committed.
     fn committed(&mut self, now: Ms, item: String) {
         if self.session.turns.is_none() && self.listens {
-            self.verdict.listening = Some(now);
+            (self.verdict.listening, self.verdict.judged) = (Some(now), None);
             self.tell(LegInput::Commit { item: ItemId(item) });
         }
     }
@@ -129,6 +145,7 @@ impl Proxy {
         let forwarded = change.forwarded();
         let applied = self.session.apply(change, false)?;
         merge(&mut self.forwarded, forwarded);
+        if let Some(live) = &mut self.live { live.declare() }
         if applied.input_format {
             let format = self.session.input_format;
             self.ear.retune(format).map_err(|error| BadEvent::value("session.audio.input.format", format!("This format cannot be heard: {error}.")))?;
@@ -175,6 +192,8 @@ impl Proxy {
         }
         Self::remember(&mut self.known, &id);
         let text = texts.join("\n");
+        // What is typed after a command is not part of it.
+        self.verdict.judged = None;
         if !text.trim().is_empty() { self.tell(LegInput::Text { item: ItemId(id.clone()), text }) }
         self.put(json!({"id": id, "type": "message", "role": "user", "content": content}), place, event_id);
         Ok(())
@@ -253,6 +272,7 @@ impl Proxy {
             // What it wants answered was said to the gateway, which answers it.
             return Ok(());
         }
+        if self.release_held() { return Ok(()) }
         self.want_create(now, Create { response, event_id: event_id.map(str::to_string), goes_on: false, until });
         Ok(())
     }

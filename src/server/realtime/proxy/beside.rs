@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::voice::Voice;
-use super::{Create, Proxy, VERDICT_MS};
+use super::{Create, Live, Proxy, VERDICT_MS};
 use crate::dialect::openai_chat;
 use crate::dialect::openai_realtime::item::{Place, assistant};
 use crate::dialect::openai_realtime::response::{Response, Status};
@@ -32,6 +32,7 @@ pub(super) struct Saying {
 impl Proxy {
     /// Something of the conversation. Answers with the reason once it lets the leg go.
     pub(super) fn leg(&mut self, now: Ms, output: LegOutput) -> Option<String> {
+        self.at(now);
         match output {
             LegOutput::SpeechBegan { .. } | LegOutput::Text { .. } | LegOutput::Audio { .. } | LegOutput::SpeechEnded { .. } => self.words(now, output),
             LegOutput::SpeechStarted { item, .. } => {
@@ -81,7 +82,11 @@ impl Proxy {
         } else if consumed && !self.session.turns.is_some_and(|t| t.create_response) {
             // The client asks for answers itself: not for this one.
             let asked = self.create.take_if(|c| c.until.is_some());
-            if asked.is_none() { self.consume(now) }
+            if asked.is_none() {
+                // Nor when it asks a moment later.
+                self.verdict.judged = Some((true, now));
+                self.consume(now);
+            }
         } else {
             self.verdict.judged = Some((consumed, now));
             if consumed { self.consume(now) }
@@ -126,7 +131,9 @@ impl Proxy {
     fn seed(&mut self, now: Ms, items: &[Item]) {
         if !self.ready || self.seeded { return }
         self.seeded = true;
-        let first = items.len().saturating_sub(SEED_MAX);
+        // One that goes on with its session knows it all.
+        let known = self.live.as_ref().is_some_and(Live::remembers);
+        let first = if known { items.len() } else { items.len().saturating_sub(SEED_MAX) };
         for item in &items[first..] {
             match item {
                 Item::Call { id, tool, arguments } if !self.orphans.contains_key(&id.0) => {

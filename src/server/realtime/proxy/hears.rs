@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use serde_json::{Value, json};
 
-use super::{Create, Proxy, VERDICT_KEPT_MS};
+use super::{Create, Live, Proxy, Said, VERDICT_KEPT_MS};
 use crate::dialect::openai_realtime::peek::Peek;
 use crate::dialect::openai_realtime::upstream::{current_name, is_fatal, is_foreign_tool, simple};
 use crate::engine::event::Role;
@@ -17,29 +17,55 @@ const AUDIO: &str = "response.output_audio.delta";
 impl Proxy {
     /// A frame of the provider. What is no event is dropped and counted.
     pub(super) fn provider(&mut self, now: Ms, frame: Bytes) {
-        self.take(now, frame, false);
+        self.at(now);
+        match &mut self.live {
+            None => self.take(now, frame, false),
+            Some(live) => if !std::str::from_utf8(&frame).is_ok_and(|text| live.frame(text)) { unread("no frame of its protocol") },
+        }
         self.go_on(now);
+    }
+
+    /// A provider of another protocol has said things that the rest knows as events.
+    fn said(&mut self, now: Ms, said: Said) {
+        match said {
+            Said::Event(frame) => self.take(now, frame, false),
+            Said::Foreign(tool) => self.ran_a_tool(tool),
+            // As if the person had interrupted: what has not begun is not begun, and what has is answered to nobody.
+            Said::CallsCancelled => if self.answer.as_ref().is_some_and(|a| a.waits || a.end.is_some()) { self.close_answer(now, "cancelled", "turn_detected") },
+        }
+    }
+
+    fn ran_a_tool(&mut self, tool: &str) {
+        tracing::warn!(tool, "the provider ran a tool of its own");
+        metrics::counter!("voxgate_foreign_tools_total").increment(1);
+        self.notice("provider_ran_a_tool", "The provider used a tool of its own, which nothing here could have refused. The session was ended.".into());
+        self.ending = Some((1008, "the provider used a tool of its own, so the session was ended".into()));
     }
 
     /// What waited for the gateway to have spoken goes on, in its order.
     pub(super) fn go_on(&mut self, now: Ms) {
-        while self.saying.is_none() {
-            let Some(frame) = self.deferred.pop_front() else { break };
-            self.deferred_bytes -= frame.len();
-            self.take(now, frame, true);
+        loop {
+            while self.saying.is_none() && !self.holding {
+                let Some(frame) = self.deferred.pop_front() else { break };
+                self.deferred_bytes -= frame.len();
+                self.take(now, frame, true);
+            }
+            let Some(said) = self.live.as_mut().and_then(Live::next_said) else { break };
+            self.said(now, said);
         }
     }
 
     /// What the gateway says is not talked into: the provider's answer begins after it, and none of it overtakes the rest.
     fn take(&mut self, now: Ms, frame: Bytes, waited: bool) {
-        let waits = self.saying.is_some() || !waited && !self.deferred.is_empty();
+        let waits = self.saying.is_some() || self.holding || !waited && !self.deferred.is_empty();
         let Ok(text) = std::str::from_utf8(&frame) else { return unread("not UTF-8") };
         let peek = Peek::at(text);
         if let Some(peek) = &peek && let Some(kind) = peek.text("type") && current_name(kind) == AUDIO {
             if waits { return self.defer(frame, waited) }
             if self.sound(peek, kind, &frame) { return }
         }
-        let Ok(event) = serde_json::from_str::<Value>(text) else { return unread("not JSON") };
+        let Ok(mut event) = serde_json::from_str::<Value>(text) else { return unread("not JSON") };
+        shape(&mut event);
         let Some(kind) = event["type"].as_str().map(|k| current_name(k).to_string()) else { return unread("without a type") };
         let of_an_answer = kind.starts_with("response.") || kind.starts_with("conversation.item.") && event["item"].is_object();
         if waits && of_an_answer { return self.defer(frame, waited) }
@@ -94,10 +120,8 @@ impl Proxy {
 
     fn event(&mut self, now: Ms, kind: &str, mut event: Value) {
         if is_foreign_tool(&event) {
-            metrics::counter!("voxgate_foreign_tools_total").increment(1);
-            self.notice("provider_ran_a_tool", "The provider used a tool of its own, which nothing here could have refused. The session was ended.".into());
-            self.ending = Some((1008, "the provider used a tool of its own, so the session was ended".into()));
-            return;
+            let tool = event["item"]["type"].as_str().unwrap_or(kind).to_string();
+            return self.ran_a_tool(&tool);
         }
         event["type"] = json!(kind);
         match kind {
@@ -240,7 +264,13 @@ impl Proxy {
     fn turn_closed(&mut self, now: Ms, event: Value) {
         let item = event["item_id"].as_str().unwrap_or_default().to_string();
         self.show_visible(event);
-        if !self.session.turns.is_some_and(|t| t.create_response) { return }
+        let Some(turns) = self.session.turns else { return };
+        if !self.kind.capabilities.lets_go_of_turns {
+            // Another turn that nobody asked an answer to: what waited of the last one is not wanted any more.
+            if self.holds_for_client { self.drop_held(now) }
+            (self.holding, self.holds_for_client) = (true, !turns.create_response && !self.asked);
+        }
+        if !turns.create_response && !self.holding { return }
         let known = self.verdict.judged.take().filter(|(_, at)| now.saturating_sub(*at) < VERDICT_KEPT_MS);
         self.verdict.committed = Some((item, now));
         if let Some((consumed, _)) = known { self.resolve(now, consumed) } else if !self.listens { self.resolve(now, false) }
@@ -251,14 +281,50 @@ impl Proxy {
         let Some((item, _)) = self.verdict.committed.take() else { return };
         self.verdict.item = Some(item);
         self.verdict.listening = None;
-        if !consumed {
+        if self.holding {
+            if consumed { self.drop_held(now) } else if !self.holds_for_client { self.holding = false }
+            if !consumed { return }
+        } else if !consumed {
             return self.want_create(now, Create { response: serde_json::Map::new(), event_id: None, goes_on: false, until: None });
         }
         self.consume(now);
     }
 
+    /// The answer that waits is not wanted: nothing of it is heard, and the provider ends it as far as it can.
+    fn drop_held(&mut self, now: Ms) {
+        (self.holding, self.holds_for_client) = (false, false);
+        let (mut begun, mut any) = (None, false);
+        let held = std::mem::take(&mut self.deferred);
+        self.deferred_bytes = 0;
+        for frame in held {
+            let event = serde_json::from_slice::<Value>(&frame).unwrap_or_default();
+            let kind = event["type"].as_str().unwrap_or_default();
+            match kind {
+                "response.created" => (begun, any) = (event["response"]["id"].as_str().map(str::to_string), true),
+                "response.done" => begun = None,
+                _ if kind.starts_with("response.") || event["item"]["role"] == "assistant" || event["item"]["type"] == "function_call" => {}
+                _ => self.event(now, kind, event.clone()),
+            }
+        }
+        // It is still to begin.
+        self.unwanted |= !any;
+        if let Some(round) = begun {
+            let event = self.own_event(None);
+            self.ask(&simple("response.cancel", &event, Some(("response_id", &round))));
+        }
+    }
+
+    /// The client asks for the answer that waits for it. False: none does.
+    pub(super) fn release_held(&mut self) -> bool {
+        if !self.holds_for_client { return false }
+        self.holds_for_client = false;
+        if self.verdict.committed.is_none() { self.holding = false }
+        true
+    }
+
     /// What was said last was for the gateway: the provider forgets it, and answers nothing.
     pub(super) fn consume(&mut self, now: Ms) {
+        if let Some(live) = &mut self.live { live.forget() }
         let item = self.verdict.item.take().filter(|item| !item.is_empty() && self.kind.capabilities.edits);
         if let Some(item) = item {
             let event = self.own_event(None);
@@ -302,6 +368,18 @@ impl Proxy {
         let mut event = event.clone();
         event["error"]["event_id"] = json!(clients);
         self.show(event);
+    }
+}
+
+/// What is an object in the protocol is one, or is left out: a provider that writes something else there breaks nothing.
+fn shape(event: &mut Value) {
+    for name in ["error", "item", "response", "part", "session"] {
+        let Some(value) = event.get_mut(name).filter(|v| !v.is_object()) else { continue };
+        *value = match value.take() {
+            Value::String(message) if name == "error" => json!({"message": message}),
+            _ if name == "error" => json!({}),
+            _ => Value::Null,
+        };
     }
 }
 

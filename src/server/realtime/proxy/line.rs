@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite;
 use super::super::RealtimeQuery;
 use super::super::socket::{clip, tag};
 use super::Proxy;
-use crate::provider::{ConnectError, Provider, Socket};
+use crate::provider::{ConnectError, Dialect, Provider, Socket};
 use crate::session::handle::{Handle, LegPort};
 use crate::session::leg::{LegInput, LegSpec};
 
@@ -43,6 +43,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const HEALTHY: Duration = Duration::from_secs(20);
 /// A provider that is away longer than this is missed aloud.
 const MISSED: Duration = Duration::from_secs(2);
+/// Before a provider's limit the connection is replaced: from here on between turns, and then in any case.
+const RENEW_FIRST: Duration = Duration::from_secs(150);
+const RENEW_LAST: Duration = Duration::from_secs(20);
 /// Copies of sound that wait for the conversation; the oldest go.
 const COPIES_MAX: usize = 128;
 
@@ -58,6 +61,7 @@ enum Ending {
 pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, provider: Arc<Provider>) {
     let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: provider.listens, speaks: true, remote: true };
     let mut proxy = Proxy::new(handle.id(), &tag(), query.model.as_deref().filter(|m| !m.is_empty()).map(clip), provider.kind, provider.listens);
+    if provider.kind.dialect == Dialect::GeminiLive { proxy.live = Some(super::Live::new(handle.id(), &tag(), &provider.model)) }
     if query.plan { proxy.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() }) }
     let connecting = Some(connect(&provider, Duration::ZERO));
     let mut line = Line { client: Side::new(socket), upstream: None, provider, heard: Instant::now(), connecting, tries: 0, away: None, since: Instant::now() };
@@ -174,8 +178,18 @@ impl Line {
                     self.connecting = None;
                     match made {
                         Ok(socket) => {
-                            self.upstream = Some(Side::new(socket));
+                            if let Some(mut old) = self.upstream.replace(Side::new(socket)) {
+                                // The new one takes over: what the old one was told of is told to it.
+                                tokio::spawn(async move { let _ = timeout(GOODBYE / 2, old.socket.close(None)).await; });
+                                proxy.disconnected(now());
+                            }
                             self.since = Instant::now();
+                            proxy.connected(now());
+                        }
+                        // One that was to take over; the old one still holds.
+                        Err(error) if self.upstream.is_some() => {
+                            tracing::info!(provider = %self.provider.name, %error, "no second connection to the provider yet");
+                            self.again();
                         }
                         Err(error) => {
                             tracing::warn!(provider = %self.provider.name, %error, "no connection to the provider");
@@ -186,6 +200,7 @@ impl Line {
                 }
                 () = sleep(gap.unwrap_or(Duration::MAX)), if gap.is_some() => proxy.tick(now()),
                 _ = ticks.tick() => {
+                    self.renew(proxy, now());
                     if let Some((_, told @ false)) = self.away.as_mut().filter(|(since, _)| since.elapsed() > MISSED) {
                         *told = true;
                         proxy.away();
@@ -205,7 +220,7 @@ impl Line {
     fn lose(&mut self, proxy: &mut Proxy, now: u64, why: &str) -> Option<Ending> {
         let code = why.split(' ').next().and_then(|c| c.parse::<u16>().ok());
         // Policy and the codes that a service makes up for itself say that trying again is no use.
-        if code.is_some_and(|c| c == 1008 || (4_000..5_000).contains(&c)) {
+        if code.is_some_and(|c| c == 1008 || (4_000..5_000).contains(&c) || c == 1007 && proxy.is_refused()) {
             return Some(Ending::Close(1011, format!("the provider ended the session ({why})")));
         }
         if self.connecting.is_some() { return None }
@@ -218,6 +233,19 @@ impl Line {
         self.away.get_or_insert((Instant::now(), false));
         self.again();
         None
+    }
+
+    /// Where the provider's connection is about to end, or cannot be told what it has to know, another one is made while it still stands,
+    /// between turns if there is time for that.
+    fn renew(&mut self, proxy: &Proxy, now: u64) {
+        if self.upstream.is_none() || self.connecting.is_some() { return }
+        let life = Duration::from_secs(60 * u64::from(self.provider.kind.capabilities.session_minutes));
+        let old = !life.is_zero() && (self.since.elapsed() > life.saturating_sub(RENEW_LAST) || self.since.elapsed() > life.saturating_sub(RENEW_FIRST) && proxy.is_between_turns());
+        if old || proxy.wants_renewal(now) {
+            tracing::info!(provider = %self.provider.name, old, "another connection to the provider is made");
+            metrics::counter!("voxgate_provider_renewals_total").increment(1);
+            self.connecting = Some(connect(&self.provider, Duration::ZERO));
+        }
     }
 
     /// Tries the provider once more, after a wait that grows and is never the same for many who lost it together.

@@ -7,15 +7,19 @@
 //!
 //! - `asks` carries out the client's events, `hears` takes the provider's, `answer` makes one answer of several rounds of the provider;
 //! - `calls` keeps tool calls between being wanted and being answered, `beside` is what the conversation says and decides meanwhile;
+//! - `gemini` stands before a provider of the other protocol, which the rest need not know of;
 //! - `line` carries frames and is the only part that waits.
 
 mod answer;
 mod asks;
 mod beside;
 mod calls;
+mod gemini;
 mod hears;
 mod line;
 
+#[cfg(test)]
+mod gemini_tests;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +41,7 @@ use crate::provider::Kind;
 use crate::session::leg::{Brief, FromProvider, LegInput, LegOutput};
 use answer::Answer;
 use calls::Call;
+use gemini::{Live, Said};
 
 /// How long a verdict on what was said is waited for before the provider answers it, in milliseconds. Chosen: a command is judged
 /// within half a second of its end on a machine that has time for it, and every utterance gets a verdict; this is for the worst.
@@ -105,6 +110,8 @@ pub(super) struct Proxy {
     tag: String,
     ids: u64,
     kind: &'static Kind,
+    /// The provider speaks another protocol.
+    live: Option<Live>,
     /// What is said is heard here as well.
     listens: bool,
     writer: Writer,
@@ -150,6 +157,10 @@ pub(super) struct Proxy {
     /// Events of the provider that wait for the gateway to have spoken.
     deferred: VecDeque<Bytes>,
     deferred_bytes: usize,
+    /// The provider answers a turn that it closed by itself, and is not listened to before it is known whether it is to.
+    holding: bool,
+    /// The answer that waits is not wanted until the client asks for it.
+    holds_for_client: bool,
     /// Items the client never sees.
     hidden: HashSet<String>,
     /// Items the provider knows.
@@ -168,10 +179,10 @@ impl Proxy {
     pub(super) fn new(conversation: &str, tag: &str, model: Option<&str>, kind: &'static Kind, listens: bool) -> Self {
         let session = SessionState::new(conversation, model);
         Self {
-            conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, listens, writer: Writer::new(tag), ear: Ear::new(session.input_format), quiet: Vec::new(), loud_at: 0, session,
+            conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, live: None, listens, writer: Writer::new(tag), ear: Ear::new(session.input_format), quiet: Vec::new(), loud_at: 0, session,
             forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
             told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
-            saying: None, deferred: VecDeque::new(), deferred_bytes: 0, hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
+            saying: None, deferred: VecDeque::new(), deferred_bytes: 0, holding: false, holds_for_client: false, hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
         }
     }
 
@@ -193,14 +204,18 @@ impl Proxy {
     /// Bytes of the provider's that wait for the gateway to have spoken.
     pub(super) fn deferred_waiting(&self) -> usize { self.deferred_bytes }
 
-    pub(super) fn next_upstream(&mut self) -> Option<Bytes> { self.upstream.pop_front() }
+    pub(super) fn next_upstream(&mut self) -> Option<Bytes> {
+        match &mut self.live { Some(live) => live.next_frame(), None => self.upstream.pop_front() }
+    }
 
-    pub(super) fn upstream_waiting(&self) -> usize { self.upstream.len() }
+    pub(super) fn upstream_waiting(&self) -> usize { self.live.as_ref().map_or_else(|| self.upstream.len(), Live::waiting) }
 
     pub(super) fn ending(&mut self) -> Option<(u16, String)> { self.ending.take() }
 
     /// An event for the provider.
-    fn ask(&mut self, event: &Value) { self.upstream.push_back(event.to_string().into()) }
+    fn ask(&mut self, event: &Value) {
+        match &mut self.live { Some(live) => live.ask(event), None => self.upstream.push_back(event.to_string().into()) }
+    }
 
     fn tell(&mut self, input: LegInput) { self.inputs.push_back(input) }
 
@@ -247,12 +262,42 @@ impl Proxy {
         let mut update = upstream::session_update(&format!("{OWN_EVENT}s{}", self.ids), &forwarded, &own);
         update["session"] = (self.kind.session)(update["session"].take());
         self.ids += 1;
-        if self.ready { self.ask(&update) }
+        if !self.ready { return }
+        tracing::info!(epoch = brief.epoch, plan = brief.plan, told = %short_hash(&update["session"]), "the provider is told what holds");
+        self.ask(&update);
+    }
+
+    /// A provider's connection stands.
+    pub(super) fn connected(&mut self, now: Ms) {
+        self.at(now);
+        if let Some(live) = &mut self.live { live.connected() }
+        self.go_on(now);
+    }
+
+    /// The clock of the part that has timers of its own.
+    fn at(&mut self, now: Ms) {
+        if let Some(live) = &mut self.live { live.now = now }
+    }
+
+    /// Trying the provider again with the same words is no use.
+    pub(super) fn is_refused(&self) -> bool { self.live.as_ref().is_some_and(Live::is_refused) }
+
+    /// The connection is to be replaced by another one, and this is the moment: nobody says anything, or time has run out.
+    pub(super) fn wants_renewal(&self, now: Ms) -> bool {
+        self.live.as_ref().and_then(|l| l.renew).is_some_and(|by| now >= by || self.is_between_turns())
+    }
+
+    /// Nothing is being said, run, asked for or judged.
+    pub(super) fn is_between_turns(&self) -> bool {
+        self.answer.is_none() && !self.asked && self.create.is_none() && self.saying.is_none() && self.verdict.listening.is_none() && self.verdict.committed.is_none() && !self.has_open_calls()
+            && self.deferred.is_empty()
     }
 
     /// The connection to the provider is gone. What it was saying ends there; what it was about to say is asked for again.
     pub(super) fn disconnected(&mut self, now: Ms) {
-        (self.ready, self.seeded) = (false, false);
+        self.at(now);
+        if let Some(live) = &mut self.live { live.disconnected() }
+        (self.ready, self.seeded, self.holding, self.holds_for_client) = (false, false, false, false);
         self.upstream.clear();
         self.deferred.clear();
         self.deferred_bytes = 0;
@@ -290,14 +335,17 @@ impl Proxy {
 
     /// What the client said before the provider was there goes on, once it is.
     pub(super) fn catch_up(&mut self, now: Ms) {
+        self.at(now);
         while self.may_begin() {
             let Some(frame) = self.early.pop_front() else { break };
             self.client_frame(now, frame);
+            self.go_on(now);
         }
     }
 
     /// A frame of the client.
     pub(super) fn client(&mut self, now: Ms, frame: Bytes) {
+        self.at(now);
         if self.may_begin() && self.early.is_empty() {
             self.client_frame(now, frame);
             return self.go_on(now);
@@ -318,11 +366,13 @@ impl Proxy {
     /// When [`Proxy::tick`] has something to do.
     pub(super) fn deadline(&self) -> Option<Ms> {
         let create = self.create.as_ref().and_then(|c| c.until);
-        [self.verdict.deadline(), create].into_iter().flatten().min()
+        [self.verdict.deadline(), create, self.live.as_ref().and_then(Live::deadline)].into_iter().flatten().min()
     }
 
     /// Time passes.
     pub(super) fn tick(&mut self, now: Ms) {
+        self.at(now);
+        if let Some(live) = &mut self.live { live.tick() }
         if self.verdict.deadline().is_some_and(|at| now >= at) { self.resolve(now, false) }
         self.try_create(now);
         self.go_on(now);
@@ -334,4 +384,10 @@ impl Proxy {
         let width = if format == Format::Pcm { 2 } else { 1 };
         bytes * 1_000 / (u64::from(format.rate_hz()) * width)
     }
+}
+
+/// The first of a text's digest: enough to see in a log whether two are the same.
+fn short_hash(value: &Value) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(value.to_string().as_bytes()).iter().take(6).map(|b| format!("{b:02x}")).collect()
 }

@@ -8,35 +8,37 @@ use crate::provider;
 use crate::session::leg::{FromProvider, LegEnd};
 
 /// Proxy with a client's view of it.
-struct World {
-    proxy: Proxy,
-    now: Ms,
-    seen: Vec<Value>,
-    sent: Vec<Value>,
-    told: Vec<LegInput>,
+pub(super) struct World {
+    pub(super) proxy: Proxy,
+    pub(super) now: Ms,
+    pub(super) seen: Vec<Value>,
+    pub(super) sent: Vec<Value>,
+    pub(super) told: Vec<LegInput>,
     /// What went in and what the client saw, for a failure to tell.
     story: Vec<String>,
 }
 
-fn brief(plan: bool) -> Box<Brief> {
+pub(super) fn brief(plan: bool) -> Box<Brief> {
     Box::new(Brief { instructions: if plan { "Plan mode is ON." } else { "Be brief." }.into(), tools: Vec::new(), names: vec!["notes__add".into(), "notes__list".into()], epoch: u32::from(plan), plan })
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut w = Self::unready();
         w.up(json!({"type": "session.created", "event_id": "e", "session": {}}));
         w.leg(LegOutput::History(Vec::new()));
         w
     }
 
-    fn unready() -> Self {
-        let mut w = Self { proxy: Proxy::new("conv", "t", Some("m"), provider::kind("openai").unwrap(), true), now: 0, seen: Vec::new(), sent: Vec::new(), told: Vec::new(), story: Vec::new() };
+    pub(super) fn unready() -> Self { Self::of("openai") }
+
+    pub(super) fn of(kind: &str) -> Self {
+        let mut w = Self { proxy: Proxy::new("conv", "t", Some("m"), provider::kind(kind).unwrap(), true), now: 0, seen: Vec::new(), sent: Vec::new(), told: Vec::new(), story: Vec::new() };
         w.leg(LegOutput::Brief(brief(false)));
         w
     }
 
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         self.proxy.catch_up(self.now);
         while let Some(frame) = self.proxy.next_client() {
             let event: Value = serde_json::from_slice(&frame).expect("the client gets JSON");
@@ -47,45 +49,45 @@ impl World {
         self.told.extend(self.proxy.inputs.drain(..));
     }
 
-    fn up(&mut self, event: Value) { self.raw_up(event.to_string()) }
+    pub(super) fn up(&mut self, event: Value) { self.raw_up(event.to_string()) }
 
-    fn raw_up(&mut self, text: String) {
+    pub(super) fn raw_up(&mut self, text: String) {
         self.story.push(format!("provider {text}"));
         self.proxy.provider(self.now, text.into());
         self.drain();
     }
 
-    fn client(&mut self, event: Value) { self.raw_client(event.to_string()) }
+    pub(super) fn client(&mut self, event: Value) { self.raw_client(event.to_string()) }
 
-    fn raw_client(&mut self, text: String) {
+    pub(super) fn raw_client(&mut self, text: String) {
         self.story.push(format!("client {text}"));
         self.proxy.client(self.now, text.into());
         self.drain();
     }
 
-    fn leg(&mut self, output: LegOutput) {
+    pub(super) fn leg(&mut self, output: LegOutput) {
         self.story.push(format!("leg {output:?}"));
         self.proxy.leg(self.now, output);
         self.drain();
     }
 
-    fn pass(&mut self, ms: Ms) {
+    pub(super) fn pass(&mut self, ms: Ms) {
         self.now += ms;
         self.proxy.tick(self.now);
         self.drain();
     }
 
-    fn lose(&mut self) {
+    pub(super) fn lose(&mut self) {
         self.story.push("lost".into());
         self.proxy.disconnected(self.now);
         self.drain();
     }
 
-    fn begins(&mut self, id: &str) { self.up(json!({"type": "response.created", "event_id": "e", "response": {"id": id, "status": "in_progress", "output": [], "metadata": {"k": "v"}}})) }
+    pub(super) fn begins(&mut self, id: &str) { self.up(json!({"type": "response.created", "event_id": "e", "response": {"id": id, "status": "in_progress", "output": [], "metadata": {"k": "v"}}})) }
 
-    fn ends(&mut self, id: &str, status: &str, output: Value) { self.up(json!({"type": "response.done", "event_id": "e", "response": {"id": id, "status": status, "output": output, "usage": {"total_tokens": 1}}})) }
+    pub(super) fn ends(&mut self, id: &str, status: &str, output: Value) { self.up(json!({"type": "response.done", "event_id": "e", "response": {"id": id, "status": status, "output": output, "usage": {"total_tokens": 1}}})) }
 
-    fn calls(&mut self, response: &str, call: &str, tool: &str, index: u64) -> Value {
+    pub(super) fn calls(&mut self, response: &str, call: &str, tool: &str, index: u64) -> Value {
         let item = json!({"id": format!("item_{call}"), "type": "function_call", "status": "in_progress", "call_id": call, "name": tool, "arguments": ""});
         self.up(json!({"type": "response.output_item.added", "event_id": "e", "response_id": response, "output_index": index, "item": item}));
         let mut whole = item;
@@ -94,14 +96,14 @@ impl World {
         whole
     }
 
-    fn done(&self, call: &str) -> LegOutput { LegOutput::CallDone { call: CallId(call.into()), output: "{\"ok\":true}".into() } }
+    pub(super) fn done(&self, call: &str) -> LegOutput { LegOutput::CallDone { call: CallId(call.into()), output: "{\"ok\":true}".into() } }
 
-    fn count(&self, of: &[Value], kind: &str) -> usize { of.iter().filter(|e| e["type"] == kind).count() }
+    pub(super) fn count(&self, of: &[Value], kind: &str) -> usize { of.iter().filter(|e| e["type"] == kind).count() }
 
-    fn wanted(&self) -> Vec<String> { self.told.iter().filter_map(|t| if let LegInput::Provider(FromProvider::Call { id, .. }) = t { Some(id.0.clone()) } else { None }).collect() }
+    pub(super) fn wanted(&self) -> Vec<String> { self.told.iter().filter_map(|t| if let LegInput::Provider(FromProvider::Call { id, .. }) = t { Some(id.0.clone()) } else { None }).collect() }
 }
 
-fn function(name: &str) -> Value { json!({"type": "session.update", "session": {"type": "realtime", "tools": [{"type": "function", "name": name}]}}) }
+pub(super) fn function(name: &str) -> Value { json!({"type": "session.update", "session": {"type": "realtime", "tools": [{"type": "function", "name": name}]}}) }
 
 #[test]
 fn sound_is_passed_on_as_the_very_bytes_it_came_in() {
