@@ -155,8 +155,10 @@ impl Engine {
             self.act(Action::Earcon(Earcon::Refused));
         }
         let outcome = self.refusal_outcome(refusal, &wanted.call.tool);
+        // What was wanted before the mode came on goes with the sentence that it is on: one line is enough.
+        let of_before = wanted.call.stamp.epoch < self.snap.stamp.epoch;
         self.answer(wanted, outcome);
-        if blocked {
+        if blocked && !of_before {
             self.say_refused(spec.is_some());
         }
     }

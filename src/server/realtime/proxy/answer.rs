@@ -147,7 +147,7 @@ impl Proxy {
         self.end_words_in_answer();
         self.calls.retain(|c| c.round != round || c.stands != Stands::Coming);
         for call in self.calls.iter_mut().filter(|c| c.round == round && c.clients) { call.held.clear() }
-        let details = if status == "cancelled" { json!({"type": "cancelled", "reason": reason}) } else { json!({"type": status, "error": {"type": "server_error", "code": reason}}) };
+        let details = if status == "completed" { Value::Null } else if status == "cancelled" { json!({"type": "cancelled", "reason": reason}) } else { json!({"type": status, "error": {"type": "server_error", "code": reason}}) };
         self.finish_answer(status, details);
         if was_active || status != "completed" {
             let how = if status == "failed" { LegEnd::Failed } else if reason == "client_cancelled" { LegEnd::Cancelled } else { LegEnd::Interrupted };

@@ -219,6 +219,7 @@ impl Proxy {
         if !self.answered(&call, &output) { return self.set_aside(item, place, "a result for a call that it was not handed") }
         let mut told = Self::as_output(&call, &output);
         told["id"] = json!(id);
+        self.goes_on_unasked = self.live.is_some();
         self.put(told, place, event_id);
         Ok(())
     }
@@ -251,6 +252,7 @@ impl Proxy {
     }
 
     fn respond(&mut self, now: Ms, ask: ResponseAsk, event_id: Option<&str>) -> Carried {
+        if std::mem::take(&mut self.goes_on_unasked) && self.answer.is_some() { return Ok(()) }
         if let Some(answer) = &self.answer {
             let message = format!("Conversation already has an active response in progress: {}. Wait until the response is finished before creating a new one.", answer.id);
             return Err(BadEvent::new("conversation_already_has_active_response", message));

@@ -264,6 +264,7 @@ impl Proxy {
     fn turn_closed(&mut self, now: Ms, event: Value) {
         let item = event["item_id"].as_str().unwrap_or_default().to_string();
         self.show_visible(event);
+        self.goes_on_unasked = false;
         let Some(turns) = self.session.turns else { return };
         if !self.kind.capabilities.lets_go_of_turns {
             // Another turn that nobody asked an answer to: what waited of the last one is not wanted any more.
