@@ -128,7 +128,9 @@ impl Engine {
         if looks_only && spec.as_ref().is_none_or(|s| !facts_of(s, &wanted.call.arguments).is_plan_safe()) {
             return self.answer(wanted, ToolOutcome::failed("plan_presented", "A plan was just presented; nothing else is run until a person has decided."));
         }
+        let made = wanted.call.stamp.posture;
         wanted.call.stamp = self.stricter_stamp(wanted.call.stamp);
+        let of_before = made != wanted.call.stamp.posture;
         match self.gate.judge(&wanted.call, spec.as_ref(), self.policy(wanted.ask), wanted.approval.as_ref()) {
             Verdict::Allow(permit) => {
                 let call = wanted.call.clone();
@@ -137,7 +139,7 @@ impl Engine {
                 if self.is_handed_over(&call.tool) { self.lane.handed.push(wanted) } else { self.lane.running = Some(wanted) }
                 self.act(Action::Run(permit, call));
             }
-            Verdict::Refuse(refusal) => self.refuse(wanted, spec.as_ref(), &refusal),
+            Verdict::Refuse(refusal) => self.refuse(wanted, spec.as_ref(), &refusal, of_before),
             Verdict::Ask { screen_only } => match spec {
                 Some(spec) => self.ask_about(wanted, &spec, screen_only),
                 None => self.answer(wanted, ToolOutcome::failed("unknown_tool", "There is no such tool.")),
@@ -145,7 +147,8 @@ impl Engine {
         }
     }
 
-    fn refuse(&mut self, wanted: Wanted, spec: Option<&ToolSpec>, refusal: &Refusal) {
+    /// `of_before`: it was wanted before the mode came on.
+    fn refuse(&mut self, wanted: Wanted, spec: Option<&ToolSpec>, refusal: &Refusal, of_before: bool) {
         let blocked = refusal.code == "plan_mode_blocked";
         if blocked {
             self.count_blocked(refusal.effect);
@@ -155,9 +158,8 @@ impl Engine {
             self.act(Action::Earcon(Earcon::Refused));
         }
         let outcome = self.refusal_outcome(refusal, &wanted.call.tool);
-        // What was wanted before the mode came on goes with the sentence that it is on: one line is enough.
-        let of_before = wanted.call.stamp.epoch < self.snap.stamp.epoch;
         self.answer(wanted, outcome);
+        // What was wanted before goes with the sentence that the mode is on: one line is enough.
         if blocked && !of_before {
             self.say_refused(spec.is_some());
         }
