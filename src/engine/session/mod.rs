@@ -27,6 +27,8 @@ mod model;
 #[cfg(test)]
 mod props;
 #[cfg(test)]
+mod verdicts;
+#[cfg(test)]
 mod readback_tests;
 #[cfg(test)]
 mod tests;

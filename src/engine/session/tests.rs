@@ -25,7 +25,9 @@ fn spec(name: &str, effect: Effect, ask: Option<&str>) -> ToolSpec {
 /// An agent that knows three sentences, as commander would.
 fn agent(request: &StepRequest) -> Vec<(Option<&'static str>, Option<(String, Value)>)> {
     let last = request.items.last();
-    match last {
+    // A wish of the table of verdicts is granted whatever came behind it: the end of another call, a note about the mode.
+    let probe = request.items.iter().rev().take_while(|i| !matches!(i, Item::Call { tool, .. } if tool.starts_with("probe__"))).find(|i| matches!(i, Item::User { text, .. } if text.starts_with("call probe__")));
+    match probe.or(last) {
         Some(Item::User { text, .. }) => {
             let text = text.to_lowercase();
             if let Some(rest) = text.strip_prefix("add ") {
