@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 
-from script import PIECE, PIECE_MS, Ear, compact
+from script import PIECE, PIECE_MS, Ear, compact, told
 
 numbers = itertools.count(1)
 
@@ -164,7 +164,7 @@ class Live:
     def respond(self, outputs=()):
         reply = self.script.reply(self.model, self.words, outputs, self.tools)
         self.task = asyncio.create_task(self.speak(reply))
-        self.task.add_done_callback(lambda task: task.cancelled() or task.exception() and print("upstream:", repr(task.exception())))
+        self.task.add_done_callback(told)
 
     @staticmethod
     def usage():

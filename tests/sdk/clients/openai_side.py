@@ -8,7 +8,7 @@ import base64
 import itertools
 import json
 
-from script import PIECE, PIECE_MS, RATE, Ear, compact
+from script import PIECE, PIECE_MS, RATE, Ear, compact, told
 
 QUIRKS = {
     "legacy-items": "`conversation.item.created` in place of `.added` and `.done`",
@@ -236,7 +236,7 @@ class Realtime:
         }
         self.open_part = None
         self.task = asyncio.create_task(self.speak(self.answer(), modalities == ["text"]))
-        self.task.add_done_callback(lambda task: task.cancelled() or task.exception() and print("upstream:", repr(task.exception())))
+        self.task.add_done_callback(told)
 
     def answer(self):
         """What the script says to the last words, or to the outputs after them."""

@@ -7,6 +7,8 @@ import re
 import sys
 from dataclasses import dataclass, field
 
+from websockets.exceptions import ConnectionClosed
+
 RATE = 24_000
 # One piece of an answer's sound, in milliseconds.
 PIECE_MS = 100
@@ -93,3 +95,9 @@ class Ear:
 
 def compact(value):
     return json.dumps(value, separators=(",", ":"))
+
+
+def told(task):
+    """A mistake of the script itself is seen; that somebody has left is none."""
+    if not task.cancelled() and task.exception() and not isinstance(task.exception(), ConnectionClosed):
+        print("upstream:", repr(task.exception()), file=sys.stderr)

@@ -27,6 +27,8 @@ class Client:
 CLIENTS = [
     Client("openai-python", "openai_python.py", "openai", "`AsyncOpenAI(base_url=…).realtime.connect`", "`item.truncate` on `speech_started`; `response.cancel`"),
     Client("openai-agents", "agents_python.py", "openai", "`RealtimeRunner(agent).run(model_config={\"url\": …})`", "the session's own `truncate` and `retrieve` on `speech_started`; `session.interrupt()`"),
+    Client("pipecat", "pipecat_service.py", "openai", "`OpenAIRealtimeLLMService(base_url=…)` in a pipeline", "the service's own `truncate` and an `InterruptionFrame` on `speech_started`"),
+    Client("livekit-agents", "livekit_agents.py", "openai", "`openai.realtime.RealtimeModel(base_url=…).session()`", "`interrupt()` and `truncate()` on `input_speech_started`; `interrupt()`"),
 ]
 
 
