@@ -122,6 +122,8 @@ struct Port {
     input: mpsc::Receiver<LegInput>,
     spec: LegSpec,
     last_sound: Stopwatch,
+    /// Instructions it has told.
+    instructed: u32,
 }
 
 /// Makes the file of a recording; a sentence where it cannot.
@@ -394,7 +396,7 @@ impl Driver {
     fn tell_brief(&mut self) {
         let step = self.engine.briefing();
         let names = self.parts.catalogue.specs().iter().map(|s| s.name.clone()).collect();
-        let brief = Brief { instructions: openai_chat::system(&step), names, epoch: self.engine.snapshot().stamp.epoch, plan: step.plan_mode, tools: step.tools };
+        let brief = Brief { instructions: openai_chat::system(&step), names, epoch: self.engine.snapshot().stamp.epoch, plan: step.plan_mode, tools: step.tools, instructed: self.port.as_ref().map_or(0, |p| p.instructed) };
         self.mouth.tell(LegOutput::Brief(Box::new(brief)));
     }
 
@@ -697,6 +699,7 @@ impl Driver {
             })),
             LegInput::Instructions(text) => {
                 self.brief_due = self.is_remote();
+                if let Some(port) = &mut self.port { port.instructed = port.instructed.wrapping_add(1) }
                 self.input(Input::Instructions(text));
             }
             LegInput::Speaks(speaks) => {
@@ -843,7 +846,7 @@ impl Driver {
         let vad = self.parts.vad.make();
         self.ear = spec.hears.then(|| EarEnd::new(16_000).with_vad(if spec.remote { Box::new(Asleep::around(vad)) } else { vad }));
         self.mouth.play_to_socket(tx);
-        self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start() });
+        self.port = Some(Port { input: rx, spec, last_sound: Stopwatch::start(), instructed: 0 });
         self.begin_recording();
         self.input(Input::LegAttached(facts));
         self.look_up_titles();

@@ -95,6 +95,8 @@ pub struct Brief {
     pub epoch: u32,
     /// Plan mode is on.
     pub plan: bool,
+    /// How many times the client's instructions had been told by this leg ([`LegInput::Instructions`]) when this was written.
+    pub instructed: u32,
 }
 
 /// From the leg.

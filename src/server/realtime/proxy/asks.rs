@@ -160,7 +160,10 @@ impl Proxy {
         self.tell(LegInput::Functions(functions));
         match applied.instructions {
             // They come back as part of what the provider is to know.
-            Some(text) => self.tell(LegInput::Instructions(text)),
+            Some(text) => {
+                self.instructed = self.instructed.wrapping_add(1);
+                self.tell(LegInput::Instructions(text));
+            }
             None => self.tell_session(),
         }
         let updated = self.writer.session_updated(self.session.to_json());

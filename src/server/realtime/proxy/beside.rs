@@ -45,7 +45,8 @@ impl Proxy {
             LegOutput::Brief(brief) => {
                 let new = self.brief.replace(brief);
                 self.take_back_names();
-                let told = self.brief.as_ref().zip(new.as_ref()).is_none_or(|(now, before)| now.instructions != before.instructions || now.tools != before.tools);
+                let told = self.brief.as_ref().zip(new.as_ref())
+                    .is_none_or(|(now, before)| now.instructions != before.instructions || now.tools != before.tools || now.instructed != before.instructed);
                 if told { self.tell_session() }
             }
             LegOutput::History(items) => self.seed(now, &items),

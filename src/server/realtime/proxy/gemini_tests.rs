@@ -17,7 +17,7 @@ impl World {
     /// A session that stands.
     fn gemini() -> Self {
         let mut w = Self::gemini_fresh();
-        w.client(json!({"type": "session.update", "session": {"type": "realtime", "instructions": "Be kind."}}));
+        w.client(json!({"type": "session.update", "session": {"type": "realtime"}}));
         w.pass(200);
         w.ready();
         w

@@ -126,6 +126,8 @@ pub(super) struct Proxy {
     /// Items that the provider does not have: the gateway's own words, and what was dropped.
     items: Items,
     brief: Option<Box<Brief>>,
+    /// How often the conversation was told the client's instructions; what the client does next waits for the brief with the last.
+    instructed: u32,
     client: VecDeque<Bytes>,
     client_bytes: usize,
     upstream: VecDeque<Bytes>,
@@ -182,7 +184,7 @@ impl Proxy {
         let session = SessionState::new(conversation, model);
         Self {
             conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, live: None, listens, writer: Writer::new(tag), ear: Ear::new(session.input_format), quiet: Vec::new(), loud_at: 0, session,
-            forwarded: json!({}), items: Items::default(), brief: None, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
+            forwarded: json!({}), items: Items::default(), brief: None, instructed: 0, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
             told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
             saying: None, deferred: VecDeque::new(), deferred_bytes: 0, holding: false, holds_for_client: false, goes_on_unasked: false, hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
         }
@@ -335,10 +337,13 @@ impl Proxy {
     /// True while the provider is there and knows what was said.
     pub(super) fn may_begin(&self) -> bool { self.ready && self.seeded && self.brief.is_some() }
 
+    /// True while what the client says may go on: the provider knows what the client set before.
+    fn takes_client(&self) -> bool { self.may_begin() && self.brief.as_ref().is_some_and(|b| b.instructed == self.instructed) }
+
     /// What the client said before the provider was there goes on, once it is.
     pub(super) fn catch_up(&mut self, now: Ms) {
         self.at(now);
-        while self.may_begin() {
+        while self.takes_client() {
             let Some(frame) = self.early.pop_front() else { break };
             self.client_frame(now, frame);
             self.go_on(now);
@@ -348,7 +353,7 @@ impl Proxy {
     /// A frame of the client.
     pub(super) fn client(&mut self, now: Ms, frame: Bytes) {
         self.at(now);
-        if self.may_begin() && self.early.is_empty() {
+        if self.takes_client() && self.early.is_empty() {
             self.client_frame(now, frame);
             return self.go_on(now);
         }

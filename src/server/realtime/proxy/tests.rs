@@ -19,7 +19,7 @@ pub(super) struct World {
 }
 
 pub(super) fn brief(plan: bool) -> Box<Brief> {
-    Box::new(Brief { instructions: if plan { "Plan mode is ON." } else { "Be brief." }.into(), tools: Vec::new(), names: vec!["notes__add".into(), "notes__list".into()], epoch: u32::from(plan), plan })
+    Box::new(Brief { instructions: if plan { "Plan mode is ON." } else { "Be brief." }.into(), tools: Vec::new(), names: vec!["notes__add".into(), "notes__list".into()], epoch: u32::from(plan), plan, instructed: 0 })
 }
 
 impl World {
