@@ -103,6 +103,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             flags.extend(agent_flags(&args.agent));
             // Doors of a talk are its own; a fixed port would clash with a gateway that serves another home.
             flags.extend(flag("--port", "server.port", Some(args.port.unwrap_or(0))));
+            flags.extend(flag("--port", "server.tls_port", Some(0)));
             logged(cli::talk::run(Place::find(file, &flags)?, args))
         }
         Command::Models { command } => {

@@ -14,6 +14,7 @@ pub mod eval;
 pub mod meter;
 pub mod models;
 pub mod prompts;
+pub mod secure;
 pub mod serve;
 pub mod sessions;
 pub mod setup;

@@ -334,18 +334,12 @@ impl Place {
     /// [`Trouble`] that says who has the port, as far as that is known, and what to do.
     pub async fn listen(&self) -> Result<TcpListener, Trouble> {
         let server = &self.config.server;
-        let host = if server.address == "localhost" { "127.0.0.1" } else { &server.address };
-        let address: SocketAddr = match host.parse() {
-            Ok(ip) => SocketAddr::new(ip, server.port),
-            Err(_) => return Err(Trouble::wrong(format!("server.address: {host} is no IP address"))),
-        };
+        let address = socket_address("server.address", &server.address, server.port)?;
         if !address.ip().is_loopback() {
-            return Err(Trouble::wrong(format!("server.address: {host} can be reached from elsewhere and there is no TLS yet; use 127.0.0.1 and a tunnel")));
+            let host = address.ip();
+            return Err(Trouble::wrong(format!("server.address: {host} can be reached from elsewhere and this port has no TLS; leave it at 127.0.0.1 and set server.tls = true and server.tls_address = \"{host}\"")));
         }
-        TcpListener::bind(address).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => Trouble::failed(format!("port {} of {host} is taken by another program; choose one with --port N, or --port 0 for any free one", server.port)),
-            _ => Trouble::failed(format!("{address} cannot be listened on: {error}")),
-        })
+        bind(address, "choose one with --port N, or --port 0 for any free one").await
     }
 
     /// The providers that are set up. A key that belongs to a kind's own service goes nowhere else.
@@ -380,6 +374,20 @@ impl Place {
         doors.limits.realtime_message_max = realtime::MESSAGE_MAX.max(doors.limits.realtime_message_max);
         Ok(doors)
     }
+}
+
+/// An address of the settings, which name IP addresses or `localhost`.
+pub(super) fn socket_address(key: &str, host: &str, port: u16) -> Result<SocketAddr, Trouble> {
+    let host = if host == "localhost" { "127.0.0.1" } else { host };
+    host.parse().map(|ip| SocketAddr::new(ip, port)).map_err(|_| Trouble::wrong(format!("{key}: {host} is no IP address")))
+}
+
+/// Listens there. `mend` is what to do when somebody else does.
+pub(super) async fn bind(address: SocketAddr, mend: &str) -> Result<TcpListener, Trouble> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Trouble::failed(format!("port {} of {} is taken by another program; {mend}", address.port(), address.ip())),
+        _ => Trouble::failed(format!("{address} cannot be listened on: {error}")),
+    })
 }
 
 /// The judge of turns, for one look at a time.

@@ -22,6 +22,7 @@ mod serve;
 mod sessions;
 pub mod sockets;
 mod strikes;
+pub mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use origin::Allowed;
 pub use serve::{Stage, serve};
 use sockets::Wire;
 use strikes::Strikes;
+use tls::Secure;
 
 /// Sizes, counts and times of the doors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +106,8 @@ pub struct Doors {
     pub hosts: Vec<String>,
     /// More origins whose pages may use it.
     pub origins: Vec<String>,
+    /// The second listener, which speaks TLS.
+    pub secure: Option<Secure>,
     /// Sizes, counts and times.
     pub limits: Limits,
 }
@@ -119,6 +123,7 @@ impl Doors {
             models: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            secure: None,
             limits: Limits::default(),
         }
     }
@@ -128,14 +133,20 @@ impl Doors {
 pub(crate) struct Shared {
     doors: Doors,
     allowed: Allowed,
+    /// `https://NAME:PORT` of the second listener.
+    secure_url: Option<String>,
     strikes: Strikes,
     stage: watch::Receiver<Stage>,
 }
 
 impl Shared {
-    fn new(doors: Doors, local: SocketAddr, stage: watch::Receiver<Stage>) -> Self {
-        let allowed = Allowed::new(local, &doors.hosts, &doors.origins);
-        Self { doors, allowed, strikes: Strikes::default(), stage }
+    fn new(doors: Doors, local: SocketAddr, secure: Option<&Secure>, stage: watch::Receiver<Stage>) -> Self {
+        let mut allowed = Allowed::new(local, &doors.hosts, &doors.origins);
+        if let Some(secure) = secure {
+            allowed.secured(secure.listener.local_addr().map_or(0, |at| at.port()), &secure.names, &doors.hosts);
+        }
+        let secure_url = secure.map(|secure| secure.url.clone());
+        Self { doors, allowed, secure_url, strikes: Strikes::default(), stage }
     }
 
     fn upkeep(&self) {

@@ -11,6 +11,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::auth::{Grade, guard};
 use super::problem::{Problem, dress};
+use super::serve::Knock;
 use super::{Shared, metrics, mirror, page, plans, rest, sessions, sockets};
 
 /// One line of the table.
@@ -85,7 +86,7 @@ pub(super) fn router(shared: &Arc<Shared>) -> Router {
 /// First in, last out: Host and Origin before anything, the body of a refusal and the headers of every answer after.
 async fn threshold(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_string();
-    let response = match shared.allowed.check(request.uri(), request.headers()) {
+    let response = match shared.allowed.check(request.uri(), request.headers(), request.extensions().get::<Knock>().and_then(|knock| knock.secure)) {
         Ok(()) => next.run(request).await,
         Err(problem) => {
             metrics::refused(problem.code);

@@ -5,4 +5,5 @@ pub mod http;
 mod mirror;
 mod refusals;
 mod rest;
+mod tls;
 mod weight;

@@ -677,7 +677,7 @@ fn what_nobody_answers_in_time_ends_and_says_what_that_means() {
     let mut w = World::new();
     w.decide(Decide::Enter { reason: String::new() });
     w.settle();
-    w.input(Input::LegAttached(LegFacts { hears: false, speaks: true, holds: true }));
+    w.input(Input::LegAttached(LegFacts { hears: false, speaks: true, holds: true, remote: false }));
     w.settle();
     w.say("Exit plan mode.");
     assert_eq!(question_state(&w), Some(QuestionState::Asked));
