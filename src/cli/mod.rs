@@ -8,6 +8,7 @@ pub mod config_check;
 pub mod connect;
 pub mod devices;
 pub mod doctor;
+pub mod keys;
 pub mod link;
 pub mod log;
 pub mod eval;

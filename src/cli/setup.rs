@@ -365,7 +365,7 @@ impl Place {
         let providers = self.providers()?;
         let models = std::iter::once("voxgate".to_string()).chain(providers.iter().map(|p| p.name.clone())).collect();
         let wire = move |socket, handle, query| speak_realtime(socket, handle, query, Arc::clone(&providers));
-        let mut doors = Doors::new(hub, Arc::new(FileKeys(keys)), Arc::new(wire));
+        let mut doors = Doors::new(hub, Arc::new(FileKeys::new(&self.home, keys)), Arc::new(wire));
         doors.metrics = metrics;
         doors.models = models;
         doors.hosts = self.config.server.allowed_hosts.clone();
@@ -408,19 +408,45 @@ fn free_threads(workers: u32) -> usize {
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery, providers: Arc<[Arc<Provider>]>) {
-    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan }, providers).await;
+    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan, session: query.session, speaks: query.speaks }, providers).await;
 }
 
-/// The keys of the home, as the doors ask for them.
-struct FileKeys(Keys);
+/// The keys of the home, as the doors ask for them. Clients that are added and revoked by commands are noticed.
+struct FileKeys {
+    home: Home,
+    held: std::sync::RwLock<Keys>,
+    /// When the folder had last changed when it was read, in Unix milliseconds.
+    seen: std::sync::atomic::AtomicU64,
+}
 
 impl DoorKeys for FileKeys {
     fn operator(&self, presented: &[u8]) -> bool { self.grade(presented) == Some(Grade::Operator) }
     fn client(&self, presented: &[u8]) -> bool { self.grade(presented) == Some(Grade::Client) }
+    fn stands(&self, key: &[u8; 32]) -> bool { self.held().stands(key) }
+
+    fn refresh(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        let Some(changed) = Keys::changed_ms(&self.home) else { return false };
+        // A second change in the same tick of the disk's clock looks like none, so what is young is read again.
+        let is_old = crate::session::clock::unix_ms().saturating_sub(changed) > 2_000;
+        if self.seen.swap(changed, Relaxed) == changed && is_old { return false }
+        let mut fresh = self.held().clone();
+        match fresh.reload(&self.home) {
+            Ok(()) => *self.held.write().unwrap_or_else(std::sync::PoisonError::into_inner) = fresh,
+            Err(error) => tracing::error!(%error, "the clients' keys cannot be read; those of before stay"),
+        }
+        true
+    }
 }
 
 impl FileKeys {
-    fn grade(&self, presented: &[u8]) -> Option<Grade> { std::str::from_utf8(presented).ok().and_then(|key| self.0.grade(key)) }
+    fn new(home: &Home, keys: Keys) -> Self {
+        Self { home: home.clone(), seen: std::sync::atomic::AtomicU64::new(Keys::changed_ms(home).unwrap_or(0)), held: std::sync::RwLock::new(keys) }
+    }
+
+    fn held(&self) -> std::sync::RwLockReadGuard<'_, Keys> { self.held.read().unwrap_or_else(std::sync::PoisonError::into_inner) }
+
+    fn grade(&self, presented: &[u8]) -> Option<Grade> { std::str::from_utf8(presented).ok().and_then(|key| self.held().grade(key)) }
 }
 
 /// Logs go to stderr, as `RUST_LOG` says; warnings alone where it says nothing.

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no async. Engine nouns come in and go out; JSON shapes live here and nowhere deeper.
 
 pub mod feral;
+pub mod openai_beta;
 pub mod openai_chat;
 pub mod openai_realtime;
 pub mod record;

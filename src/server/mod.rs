@@ -8,6 +8,7 @@
 pub mod auth;
 pub mod links;
 mod body;
+mod ephemeral;
 mod fresh;
 pub mod metrics;
 mod mirror;
@@ -32,7 +33,8 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
 use crate::session::registry::Conversations;
-use auth::Keys;
+use auth::{Key, Keys};
+use ephemeral::Secrets;
 use links::LinkCodes;
 use origin::Allowed;
 pub use serve::{Stage, serve};
@@ -136,6 +138,9 @@ pub(crate) struct Shared {
     /// `https://NAME:PORT` of the second listener.
     secure_url: Option<String>,
     strikes: Strikes,
+    secrets: Secrets,
+    /// Keys were added or revoked: whoever holds a socket looks whether its own still is one.
+    keys_changed: watch::Sender<()>,
     stage: watch::Receiver<Stage>,
 }
 
@@ -146,7 +151,20 @@ impl Shared {
             allowed.secured(secure.listener.local_addr().map_or(0, |at| at.port()), &secure.names, &doors.hosts);
         }
         let secure_url = secure.map(|secure| secure.url.clone());
-        Self { doors, allowed, secure_url, strikes: Strikes::default(), stage }
+        Self { doors, allowed, secure_url, strikes: Strikes::default(), secrets: Secrets::default(), keys_changed: watch::channel(()).0, stage }
+    }
+
+    /// Ready when this key is no longer one; never for whoever came without.
+    async fn revoked(&self, key: Option<Key>) {
+        let Some(Key(key)) = key else { return std::future::pending().await };
+        let mut changes = self.keys_changed.subscribe();
+        while self.doors.keys.stands(&key) {
+            if changes.changed().await.is_err() { return std::future::pending().await }
+        }
+    }
+
+    fn look_at_keys(&self) {
+        if self.doors.keys.refresh() { self.keys_changed.send_replace(()); }
     }
 
     fn upkeep(&self) {

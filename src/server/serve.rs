@@ -31,6 +31,9 @@ const HEADERS_MAX: usize = 64;
 /// How often the metrics recorder tidies its samples.
 const UPKEEP: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether keys were added or revoked.
+const KEYS: Duration = Duration::from_millis(500);
+
 /// Where the server stands, for tasks that outlive their request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -74,6 +77,8 @@ pub async fn serve(listener: TcpListener, mut doors: Doors, shutdown: impl Futur
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     let mut upkeep = tokio::time::interval(UPKEEP);
+    let mut keys = tokio::time::interval(KEYS);
+    keys.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -88,6 +93,7 @@ pub async fn serve(listener: TcpListener, mut doors: Doors, shutdown: impl Futur
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             _ = upkeep.tick() => shared.upkeep(),
+            _ = keys.tick() => shared.look_at_keys(),
         }
     }
     drop((listener, secure));

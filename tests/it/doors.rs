@@ -1,5 +1,6 @@
 //! The doors over real sockets on port 0, with conversations whose driver is a few lines.
 
+mod ephemeral;
 mod fake;
 pub mod http;
 mod mirror;
