@@ -65,6 +65,11 @@ enum Command {
         #[command(subcommand)]
         command: Option<cli::bench::BenchCommand>,
     },
+    /// Add, list and revoke the keys of clients
+    Keys {
+        #[command(subcommand)]
+        command: cli::keys::KeysCommand,
+    },
     /// Print another link to the page of the gateway that runs
     Link,
     /// The recogniser's process; started by voxgate itself
@@ -103,6 +108,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             flags.extend(agent_flags(&args.agent));
             // Doors of a talk are its own; a fixed port would clash with a gateway that serves another home.
             flags.extend(flag("--port", "server.port", Some(args.port.unwrap_or(0))));
+            flags.extend(flag("--port", "server.tls_port", Some(0)));
             logged(cli::talk::run(Place::find(file, &flags)?, args))
         }
         Command::Models { command } => {
@@ -128,6 +134,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Trouble> {
             let place = Place::find(file, &flags)?;
             logged(async move { cli::bench::run(&place, command).await })
         }
+        Command::Keys { command } => cli::keys::run(command, &Place::find(file, &flags)?),
         Command::Link => {
             let place = Place::find(file, &flags)?;
             logged(async move { cli::link::run(&place).await })

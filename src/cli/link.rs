@@ -20,6 +20,7 @@ pub async fn run(place: &Place) -> Result<ExitCode, Trouble> {
     let body: serde_json::Value = answer.json().await.map_err(|e| Trouble::failed(format!("the gateway at {} gave no code: {}", holder.address, e.without_url())))?;
     let code = body["code"].as_str().ok_or_else(|| Trouble::failed(format!("the gateway at {} gave no code", holder.address)))?;
     outln!("{}/#code={code}", holder.address);
-    eprintln!("The link works once, for a minute.");
+    if let Some(secure) = body["secure_url"].as_str() { outln!("{secure}") }
+    eprintln!("{}", if body["secure_url"].is_string() { "One of the two works once, for a minute; the second also from other machines." } else { "The link works once, for a minute." });
     Ok(ExitCode::SUCCESS)
 }

@@ -32,6 +32,8 @@ pub struct Opened {
     pub url: String,
     /// The page with a code of one use and 60 s.
     pub page: String,
+    /// The same over TLS, where that is on, with a code of its own.
+    pub secure_page: Option<String>,
     stop: tokio::sync::oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -46,9 +48,13 @@ impl Opened {
         let url = format!("http://{local}");
         let code = doors.links.issue().map_err(Trouble::failed)?;
         let page = format!("{url}/#code={code}");
+        let secure_page = match &doors.secure {
+            Some(secure) => Some(format!("{}/#code={}", secure.url, doors.links.issue().map_err(Trouble::failed)?)),
+            None => None,
+        };
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(serve(listener, doors, async move { let _ = stopped.await; }));
-        Ok(Opened { url, page, stop, task })
+        Ok(Opened { url, page, secure_page, stop, task })
     }
 
     /// Closes them and waits.
@@ -75,10 +81,13 @@ impl Gateway {
     pub async fn start(place: &Place, what: &str) -> Result<Gateway, Trouble> {
         let mut lock = place.hold(what)?;
         let listener = place.listen().await?;
+        let secure = super::secure::open(place).await?;
         let metrics = start_metrics();
         eprintln!("voxgate: loading the recogniser and the voice");
         let hub: Arc<Hub> = Arc::new(place.hub(place.parts().await?));
-        let opened = Opened::open(listener, place.doors(hub.clone(), metrics)?)?;
+        let mut doors = place.doors(hub.clone(), metrics)?;
+        doors.secure = secure;
+        let opened = Opened::open(listener, doors)?;
         lock.set_address(&opened.url).map_err(Trouble::failed)?;
         Ok(Gateway { hub, opened, _lock: lock })
     }
@@ -98,6 +107,9 @@ pub async fn run(place: Place) -> Result<ExitCode, Trouble> {
     let gateway = Gateway::start(&place, "serve").await?;
     outln!("listening on {}", gateway.opened.url);
     eprintln!("voxgate: open {} in a browser (the link works once, for a minute; `voxgate link` prints another)", gateway.opened.page);
+    if let Some(page) = &gateway.opened.secure_page {
+        eprintln!("voxgate: from another machine open {page} (the browser asks whether to trust the gateway's own certificate, unless it is yours)");
+    }
     told_to_stop().await;
     eprintln!("voxgate: closing");
     gateway.close("the gateway was stopped").await;

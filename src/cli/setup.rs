@@ -334,18 +334,12 @@ impl Place {
     /// [`Trouble`] that says who has the port, as far as that is known, and what to do.
     pub async fn listen(&self) -> Result<TcpListener, Trouble> {
         let server = &self.config.server;
-        let host = if server.address == "localhost" { "127.0.0.1" } else { &server.address };
-        let address: SocketAddr = match host.parse() {
-            Ok(ip) => SocketAddr::new(ip, server.port),
-            Err(_) => return Err(Trouble::wrong(format!("server.address: {host} is no IP address"))),
-        };
+        let address = socket_address("server.address", &server.address, server.port)?;
         if !address.ip().is_loopback() {
-            return Err(Trouble::wrong(format!("server.address: {host} can be reached from elsewhere and there is no TLS yet; use 127.0.0.1 and a tunnel")));
+            let host = address.ip();
+            return Err(Trouble::wrong(format!("server.address: {host} can be reached from elsewhere and this port has no TLS; leave it at 127.0.0.1 and set server.tls = true and server.tls_address = \"{host}\"")));
         }
-        TcpListener::bind(address).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => Trouble::failed(format!("port {} of {host} is taken by another program; choose one with --port N, or --port 0 for any free one", server.port)),
-            _ => Trouble::failed(format!("{address} cannot be listened on: {error}")),
-        })
+        bind(address, "choose one with --port N, or --port 0 for any free one").await
     }
 
     /// The providers that are set up. A key that belongs to a kind's own service goes nowhere else.
@@ -371,7 +365,7 @@ impl Place {
         let providers = self.providers()?;
         let models = std::iter::once("voxgate".to_string()).chain(providers.iter().map(|p| p.name.clone())).collect();
         let wire = move |socket, handle, query| speak_realtime(socket, handle, query, Arc::clone(&providers));
-        let mut doors = Doors::new(hub, Arc::new(FileKeys(keys)), Arc::new(wire));
+        let mut doors = Doors::new(hub, Arc::new(FileKeys::new(&self.home, keys)), Arc::new(wire));
         doors.metrics = metrics;
         doors.models = models;
         doors.hosts = self.config.server.allowed_hosts.clone();
@@ -380,6 +374,20 @@ impl Place {
         doors.limits.realtime_message_max = realtime::MESSAGE_MAX.max(doors.limits.realtime_message_max);
         Ok(doors)
     }
+}
+
+/// An address of the settings, which name IP addresses or `localhost`.
+pub(super) fn socket_address(key: &str, host: &str, port: u16) -> Result<SocketAddr, Trouble> {
+    let host = if host == "localhost" { "127.0.0.1" } else { host };
+    host.parse().map(|ip| SocketAddr::new(ip, port)).map_err(|_| Trouble::wrong(format!("{key}: {host} is no IP address")))
+}
+
+/// Listens there. `mend` is what to do when somebody else does.
+pub(super) async fn bind(address: SocketAddr, mend: &str) -> Result<TcpListener, Trouble> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Trouble::failed(format!("port {} of {} is taken by another program; {mend}", address.port(), address.ip())),
+        _ => Trouble::failed(format!("{address} cannot be listened on: {error}")),
+    })
 }
 
 /// The judge of turns, for one look at a time.
@@ -400,19 +408,45 @@ fn free_threads(workers: u32) -> usize {
 }
 
 async fn speak_realtime(socket: axum::extract::ws::WebSocket, handle: crate::session::handle::Handle, query: sockets::RealtimeQuery, providers: Arc<[Arc<Provider>]>) {
-    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan }, providers).await;
+    realtime::run(socket, handle, realtime::RealtimeQuery { model: query.model, conversation: query.conversation, plan: query.plan, session: query.session, speaks: query.speaks }, providers).await;
 }
 
-/// The keys of the home, as the doors ask for them.
-struct FileKeys(Keys);
+/// The keys of the home, as the doors ask for them. Clients that are added and revoked by commands are noticed.
+struct FileKeys {
+    home: Home,
+    held: std::sync::RwLock<Keys>,
+    /// When the folder had last changed when it was read, in Unix milliseconds.
+    seen: std::sync::atomic::AtomicU64,
+}
 
 impl DoorKeys for FileKeys {
     fn operator(&self, presented: &[u8]) -> bool { self.grade(presented) == Some(Grade::Operator) }
     fn client(&self, presented: &[u8]) -> bool { self.grade(presented) == Some(Grade::Client) }
+    fn stands(&self, key: &[u8; 32]) -> bool { self.held().stands(key) }
+
+    fn refresh(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        let Some(changed) = Keys::changed_ms(&self.home) else { return false };
+        // A second change in the same tick of the disk's clock looks like none, so what is young is read again.
+        let is_old = crate::session::clock::unix_ms().saturating_sub(changed) > 2_000;
+        if self.seen.swap(changed, Relaxed) == changed && is_old { return false }
+        let mut fresh = self.held().clone();
+        match fresh.reload(&self.home) {
+            Ok(()) => *self.held.write().unwrap_or_else(std::sync::PoisonError::into_inner) = fresh,
+            Err(error) => tracing::error!(%error, "the clients' keys cannot be read; those of before stay"),
+        }
+        true
+    }
 }
 
 impl FileKeys {
-    fn grade(&self, presented: &[u8]) -> Option<Grade> { std::str::from_utf8(presented).ok().and_then(|key| self.0.grade(key)) }
+    fn new(home: &Home, keys: Keys) -> Self {
+        Self { home: home.clone(), seen: std::sync::atomic::AtomicU64::new(Keys::changed_ms(home).unwrap_or(0)), held: std::sync::RwLock::new(keys) }
+    }
+
+    fn held(&self) -> std::sync::RwLockReadGuard<'_, Keys> { self.held.read().unwrap_or_else(std::sync::PoisonError::into_inner) }
+
+    fn grade(&self, presented: &[u8]) -> Option<Grade> { std::str::from_utf8(presented).ok().and_then(|key| self.held().grade(key)) }
 }
 
 /// Logs go to stderr, as `RUST_LOG` says; warnings alone where it says nothing.

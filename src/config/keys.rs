@@ -51,6 +51,13 @@ pub(super) const KEYS: &[Key] = &[
     row!("server.port", "TCP port, 0 to 65535; 0 picks a free one.", server.port = |g| whole(g, 0..=65_535_i64).map(|n| n as u16), plain),
     row!("server.allowed_hosts", "Host names (with port, if it is not the one above) accepted beside the address itself.", server.allowed_hosts = texts, list),
     row!("server.allowed_origins", "Origins of pages that may use this gateway beside its own, as \"https://example.org\".", server.allowed_origins = origins, list),
+    row!("server.tls", "true: a second port speaks TLS (https, wss), which a microphone in a browser on another machine needs, and some SDKs.", server.tls = truth, plain),
+    row!("server.tls_address", "IP address of that port, or \"localhost\"; \"0.0.0.0\" lets other machines in.", server.tls_address = address, quoted),
+    row!("server.tls_port", "Its TCP port, 0 to 65535; 0 picks a free one.", server.tls_port = |g| whole(g, 0..=65_535_i64).map(|n| n as u16), plain),
+    row!("server.tls_certificate", "File with your certificate and those above it (PEM). Empty: the gateway makes one and signs it itself.",
+        server.tls_certificate = |g| text(g).map(|t| (!t.is_empty()).then(|| t.into())), folder),
+    row!("server.tls_key", "File with the certificate's private key (PEM).", server.tls_key = |g| text(g).map(|t| (!t.is_empty()).then(|| t.into())), folder),
+    row!("server.tls_names", "Names and IP addresses by which others know this machine, without ports; the first stands in links. The gateway's own certificate is\nfor these, localhost, the machine's host name and its address in the network.", server.tls_names = tls_names, list),
     row!("audio.input", "Microphone: \"default\", \"none\", the name of a device (see `voxgate devices`), or a WAV file.", audio.input = some_text, quoted),
     row!("audio.output", "Speaker: \"default\", \"none\", the name of a device, or a WAV file.", audio.output = some_text, quoted),
     row!("listen.vad", "What is speech: \"confirmed\" (a small network has the last word; needs the model silero), or \"earshot\" (lighter, easily\ntaken in by music and deaf in noise).", listen.vad = |g| kind(g, &VAD), quoted),
@@ -227,6 +234,15 @@ fn origins(given: &Given) -> Result<Vec<String>, String> {
     let list = texts(given)?;
     match list.iter().find(|o| !is_web(o) || o.matches('/').count() != 2) {
         Some(bad) => Err(format!("every entry must be an origin like \"https://example.org\", not \"{bad}\"")),
+        None => Ok(list),
+    }
+}
+
+fn tls_names(given: &Given) -> Result<Vec<String>, String> {
+    let list = texts(given)?;
+    let fits = |name: &str| name.parse::<IpAddr>().is_ok() || !name.is_empty() && name.len() <= 253 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+    match list.iter().find(|name| !fits(name)) {
+        Some(bad) => Err(format!("every entry must be a host name or an IP address without a port, not \"{bad}\"")),
         None => Ok(list),
     }
 }

@@ -146,6 +146,16 @@ impl Loader {
             let place = self.set.get("agent.kind").cloned().unwrap_or(Place::Together);
             self.wrong(place, "agent.model", "is missing: agent.kind \"openai\" needs the name of a model", None);
         }
+        let server = &self.config.server;
+        let half = match (&server.tls_certificate, &server.tls_key) {
+            (Some(_), None) => Some(("server.tls_key", "is missing: server.tls_certificate needs the file with its key")),
+            (None, Some(_)) => Some(("server.tls_certificate", "is missing: server.tls_key needs the file with its certificate; without both the gateway makes its own")),
+            _ => None,
+        };
+        if let Some((key, problem)) = half {
+            let place = self.set.get("server.tls_certificate").or(self.set.get("server.tls_key")).cloned().unwrap_or(Place::Together);
+            self.wrong(place, key, problem, None);
+        }
         let listen = &self.config.listen;
         if listen.answer_silence_ms > listen.consent_silence_ms {
             let problem = format!("({}) must not be longer than listen.consent_silence_ms ({})", listen.answer_silence_ms, listen.consent_silence_ms);

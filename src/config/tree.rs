@@ -48,10 +48,22 @@ pub struct ServerConfig {
     pub allowed_hosts: Vec<String>,
     /// Origins accepted beside the gateway's own page.
     pub allowed_origins: Vec<String>,
+    /// A second port speaks TLS.
+    pub tls: bool,
+    /// Its address: an IP address or `localhost`.
+    pub tls_address: String,
+    /// Its port; 0 picks a free one.
+    pub tls_port: u16,
+    /// The operator's certificate; none: one is made.
+    pub tls_certificate: Option<PathBuf>,
+    /// Its key.
+    pub tls_key: Option<PathBuf>,
+    /// Names that people use for this machine.
+    pub tls_names: Vec<String>,
 }
 
 impl Default for ServerConfig {
-    fn default() -> Self { Self { address: "127.0.0.1".into(), port: 8710, allowed_hosts: vec![], allowed_origins: vec![] } }
+    fn default() -> Self { Self { address: "127.0.0.1".into(), port: 8710, allowed_hosts: vec![], allowed_origins: vec![], tls: false, tls_address: "127.0.0.1".into(), tls_port: 8711, tls_certificate: None, tls_key: None, tls_names: vec![] } }
 }
 
 /// Sound devices.

@@ -4,6 +4,7 @@
 
 pub mod feral;
 pub mod gemini_live;
+pub mod openai_beta;
 pub mod openai_chat;
 pub mod openai_realtime;
 pub mod record;

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::Shared;
+use super::ephemeral::Grant;
 use super::metrics;
 use super::problem::Problem;
 use super::routes::Route;
@@ -43,6 +44,10 @@ pub trait Keys: Send + Sync + 'static {
     fn operator(&self, presented: &[u8]) -> bool;
     /// This is a client's key.
     fn client(&self, presented: &[u8]) -> bool;
+    /// The client's key of this digest is still one.
+    fn stands(&self, key: &Digest) -> bool;
+    /// Looks whether keys were added or revoked. True: they were. Called twice a second.
+    fn refresh(&self) -> bool { false }
 }
 
 /// Keys held in memory, as digests.
@@ -65,9 +70,10 @@ impl Keys for HeldKeys {
     }
 
     fn client(&self, presented: &[u8]) -> bool {
-        let wanted = digest(presented);
-        self.clients.iter().fold(false, |found, known| found | bool::from(known.ct_eq(&wanted)))
+        self.stands(&digest(presented))
     }
+
+    fn stands(&self, key: &Digest) -> bool { self.clients.iter().fold(false, |found, known| found | bool::from(known.ct_eq(key))) }
 }
 
 /// What a route asks of its caller.
@@ -90,8 +96,25 @@ pub enum Caller {
     Nobody,
     /// A client's key.
     Client,
+    /// A secret that a client asked for: good for sockets of `/v1/realtime` alone.
+    Secret,
     /// The operator's token, or a page's.
     Operator,
+}
+
+/// The client's key that let a request in, as its digest; rides in the request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub Digest);
+
+/// Who a request is let in for, and by what.
+struct Admitted {
+    caller: Caller,
+    key: Option<Key>,
+    grant: Option<Arc<Grant>>,
+}
+
+impl Admitted {
+    fn as_caller(caller: Caller) -> Self { Self { caller, key: None, grant: None } }
 }
 
 /// Proof for handlers that the guard has seen the operator's credential.
@@ -117,9 +140,11 @@ impl<S: Sync> FromRequestParts<S> for Operator {
 
 /// The middleware before each route: lets the caller in under the route's grade or refuses with 401, 403 or 429.
 pub(super) async fn guard(State((shared, route)): State<(Arc<Shared>, &'static Route)>, mut request: Request, next: Next) -> Response {
-    let mut response = match admit(&shared, route.grade, &request) {
-        Ok(caller) => {
+    let mut response = match admit(&shared, route, &request) {
+        Ok(Admitted { caller, key, grant }) => {
             request.extensions_mut().insert(caller);
+            if let Some(key) = key { request.extensions_mut().insert(key); }
+            if let Some(grant) = grant { request.extensions_mut().insert(grant); }
             next.run(request).await
         }
         Err(problem) => {
@@ -131,31 +156,38 @@ pub(super) async fn guard(State((shared, route)): State<(Arc<Shared>, &'static R
     response
 }
 
-fn admit(shared: &Shared, grade: Grade, request: &Request) -> Result<Caller, Problem> {
+fn admit(shared: &Shared, route: &Route, request: &Request) -> Result<Admitted, Problem> {
+    let grade = route.grade;
     if grade == Grade::Open {
-        return Ok(Caller::Nobody);
+        return Ok(Admitted::as_caller(Caller::Nobody));
     }
     let peer = peer_of(request)?;
     let Some(key) = presented(request.headers()) else {
-        return if grade == Grade::Local && is_direct_local(peer, request.headers()) { Ok(Caller::Nobody) } else { Err(no_key()) };
+        return if grade == Grade::Local && is_direct_local(peer, request.headers()) { Ok(Admitted::as_caller(Caller::Nobody)) } else { Err(no_key()) };
     };
-    let caller = if shared.doors.keys.operator(key) || shared.doors.links.holds(key) {
-        Caller::Operator
+    let grant = shared.secrets.find(key).filter(|grant| grant.by.is_none_or(|by| shared.doors.keys.stands(&by)));
+    let admitted = if shared.doors.keys.operator(key) || shared.doors.links.holds(key) {
+        Admitted::as_caller(Caller::Operator)
     } else if shared.doors.keys.client(key) {
-        Caller::Client
+        Admitted { key: Some(Key(digest(key))), ..Admitted::as_caller(Caller::Client) }
+    } else if let Some(grant) = grant {
+        Admitted { caller: Caller::Secret, key: grant.by.map(Key), grant: Some(grant) }
     } else {
         return Err(wrong(shared, peer, "invalid_api_key", "this key is not known here"));
     };
-    match (grade, caller) {
-        (Grade::Operator | Grade::Local, Caller::Client) => Err(not_operator()),
-        _ => Ok(caller),
+    match (grade, admitted.caller) {
+        (Grade::Operator | Grade::Local, Caller::Client | Caller::Secret) => Err(not_operator()),
+        (Grade::Client, Caller::Secret) if !route.socket => Err(only_sockets()),
+        _ => Ok(admitted),
     }
 }
+
+fn only_sockets() -> Problem { Problem::new(StatusCode::FORBIDDEN, "not_a_key", "a client secret opens a socket of /v1/realtime and nothing else; this needs a client's key") }
 
 /// Counts a wrong key or code of this peer, and says so.
 pub(super) fn wrong(shared: &Shared, peer: SocketAddr, code: &'static str, message: &str) -> Problem {
     match shared.strikes.wrong_key(peer.ip()) {
-        Strike::Refuse => Problem::new(StatusCode::UNAUTHORIZED, code, message),
+        Strike::Refuse(delay) => Problem { delay, ..Problem::new(StatusCode::UNAUTHORIZED, code, message) },
         Strike::Wait(seconds) => Problem {
             retry_after_s: Some(seconds),
             ..Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_wrong_keys", "too many wrong keys came from this address; wait and try again")

@@ -2,6 +2,7 @@
 //! becomes a [`Problem`] that names the field.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
@@ -18,12 +19,7 @@ impl FromRequest<Arc<Shared>> for Fields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
-        let limits = shared.doors.limits;
-        let reading = to_bytes(request.into_body(), limits.body_max);
-        let bytes = tokio::time::timeout(limits.body_timeout, reading).await
-            .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time"))?
-            .map_err(|error| unreadable(&error, limits.body_max))?;
-        parse(&bytes)
+        Self::read(request, shared.doors.limits.body_max, shared.doors.limits.body_timeout).await
     }
 }
 
@@ -51,6 +47,20 @@ fn parse(bytes: &[u8]) -> Result<Fields, Problem> {
 }
 
 impl Fields {
+    /// Reads a body of at most `max` bytes.
+    pub async fn read(request: Request, max: usize, patience: Duration) -> Result<Self, Problem> {
+        let bytes = tokio::time::timeout(patience, to_bytes(request.into_body(), max)).await
+            .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time"))?
+            .map_err(|error| unreadable(&error, max))?;
+        parse(&bytes)
+    }
+
+    /// Everything, as it came.
+    pub fn all(&self) -> Value { Value::Object(self.0.clone()) }
+
+    /// A field as it came; `null` counts as absent.
+    pub fn value(&self, name: &str) -> Option<Value> { self.0.get(name).filter(|value| !value.is_null()).cloned() }
+
     /// A field that must be there.
     pub fn bool(&self, name: &'static str) -> Result<bool, Problem> {
         self.maybe(name, Value::as_bool, "must be true or false")?.ok_or_else(|| Problem::field(name, "is missing; it must be true or false"))

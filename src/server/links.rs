@@ -85,7 +85,8 @@ impl LinkCodes {
     fn lock(&self) -> MutexGuard<'_, Held> { self.held.lock().unwrap_or_else(PoisonError::into_inner) }
 }
 
-fn random_text<const BYTES: usize>() -> Result<String, NoRandomness> {
+/// So many random bytes as base64url.
+pub(super) fn random_text<const BYTES: usize>() -> Result<String, NoRandomness> {
     let mut bytes = [0u8; BYTES];
     getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))

@@ -10,6 +10,8 @@ pub const HTTP_REQUESTS: &str = "voxgate_http_requests_total";
 pub const CONNECTIONS: &str = "voxgate_connections";
 /// Connections turned away because all places were taken.
 pub const CONNECTIONS_REFUSED: &str = "voxgate_connections_refused_total";
+/// Connections to the port with TLS that did not get through its handshake.
+pub const HANDSHAKES_FAILED: &str = "voxgate_tls_handshakes_failed_total";
 /// Requests refused before their handler, by `reason`.
 pub const AUTH_REFUSED: &str = "voxgate_auth_refused_total";
 /// Mirrors attached now.
@@ -29,6 +31,9 @@ pub fn refused(reason: &'static str) { counter!(AUTH_REFUSED, "reason" => reason
 
 /// Counts a connection that found no place.
 pub fn connection_refused() { counter!(CONNECTIONS_REFUSED).increment(1); }
+
+/// Counts a connection that was no TLS, or not in time.
+pub fn handshake_failed() { counter!(HANDSHAKES_FAILED).increment(1); }
 
 /// Counts a mirror that was let go.
 pub fn mirror_evicted(reason: &'static str) { counter!(MIRRORS_EVICTED, "reason" => reason).increment(1); }

@@ -8,6 +8,7 @@
 pub mod auth;
 pub mod links;
 mod body;
+mod ephemeral;
 mod fresh;
 pub mod metrics;
 mod mirror;
@@ -22,6 +23,7 @@ mod serve;
 mod sessions;
 pub mod sockets;
 mod strikes;
+pub mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,12 +33,14 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
 use crate::session::registry::Conversations;
-use auth::Keys;
+use auth::{Key, Keys};
+use ephemeral::Secrets;
 use links::LinkCodes;
 use origin::Allowed;
 pub use serve::{Stage, serve};
 use sockets::Wire;
 use strikes::Strikes;
+use tls::Secure;
 
 /// Sizes, counts and times of the doors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +108,8 @@ pub struct Doors {
     pub hosts: Vec<String>,
     /// More origins whose pages may use it.
     pub origins: Vec<String>,
+    /// The second listener, which speaks TLS.
+    pub secure: Option<Secure>,
     /// Sizes, counts and times.
     pub limits: Limits,
 }
@@ -119,6 +125,7 @@ impl Doors {
             models: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            secure: None,
             limits: Limits::default(),
         }
     }
@@ -128,14 +135,36 @@ impl Doors {
 pub(crate) struct Shared {
     doors: Doors,
     allowed: Allowed,
+    /// `https://NAME:PORT` of the second listener.
+    secure_url: Option<String>,
     strikes: Strikes,
+    secrets: Secrets,
+    /// Keys were added or revoked: whoever holds a socket looks whether its own still is one.
+    keys_changed: watch::Sender<()>,
     stage: watch::Receiver<Stage>,
 }
 
 impl Shared {
-    fn new(doors: Doors, local: SocketAddr, stage: watch::Receiver<Stage>) -> Self {
-        let allowed = Allowed::new(local, &doors.hosts, &doors.origins);
-        Self { doors, allowed, strikes: Strikes::default(), stage }
+    fn new(doors: Doors, local: SocketAddr, secure: Option<&Secure>, stage: watch::Receiver<Stage>) -> Self {
+        let mut allowed = Allowed::new(local, &doors.hosts, &doors.origins);
+        if let Some(secure) = secure {
+            allowed.secured(secure.listener.local_addr().map_or(0, |at| at.port()), &secure.names, &doors.hosts);
+        }
+        let secure_url = secure.map(|secure| secure.url.clone());
+        Self { doors, allowed, secure_url, strikes: Strikes::default(), secrets: Secrets::default(), keys_changed: watch::channel(()).0, stage }
+    }
+
+    /// Ready when this key is no longer one; never for whoever came without.
+    async fn revoked(&self, key: Option<Key>) {
+        let Some(Key(key)) = key else { return std::future::pending().await };
+        let mut changes = self.keys_changed.subscribe();
+        while self.doors.keys.stands(&key) {
+            if changes.changed().await.is_err() { return std::future::pending().await }
+        }
+    }
+
+    fn look_at_keys(&self) {
+        if self.doors.keys.refresh() { self.keys_changed.send_replace(()); }
     }
 
     fn upkeep(&self) {

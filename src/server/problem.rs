@@ -4,6 +4,8 @@
 //! Under `/v1` (and the other realtime paths) a body has OpenAI's shape, elsewhere the gateway's own
 //! `{success: false, error, error_code, field?}`. Which one is decided by the path when the response goes out.
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -26,12 +28,14 @@ pub struct Problem {
     pub field: Option<&'static str>,
     /// Seconds after which another try makes sense.
     pub retry_after_s: Option<u32>,
+    /// It goes out so much later.
+    pub delay: Duration,
 }
 
 impl Problem {
     /// A refusal with this status, code and sentence.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), field: None, retry_after_s: None }
+        Self { status, code, message: message.into(), field: None, retry_after_s: None, delay: Duration::ZERO }
     }
 
     /// 400, naming the argument. The sentence begins with the argument's name.

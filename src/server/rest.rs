@@ -16,6 +16,7 @@ use super::auth::{Operator, peer_of, wrong};
 use super::body::Fields;
 use super::links::{CODE_LIFE, NoRandomness};
 use super::problem::Problem;
+use super::serve::Knock;
 use super::sessions::find;
 use crate::dialect::feral;
 use crate::engine::authority::{Decide, OperatorDoor, Surface};
@@ -157,8 +158,11 @@ pub async fn trade_link(State(shared): State<Arc<Shared>>, request: Request) -> 
 pub async fn new_link(_: Operator, State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let code = shared.doors.links.issue()?;
-    let url = format!("http://{host}/#code={code}");
-    Ok((StatusCode::CREATED, Json(json!({"code": code, "expires_in_s": CODE_LIFE.as_secs(), "url": url}))).into_response())
+    let scheme = if request.extensions().get::<Knock>().is_some_and(|knock| knock.secure.is_some()) { "https" } else { "http" };
+    let url = format!("{scheme}://{host}/#code={code}");
+    // The same code: whichever of the two is opened first uses it up.
+    let secure = shared.secure_url.as_ref().map(|secure| format!("{secure}/#code={code}"));
+    Ok((StatusCode::CREATED, Json(json!({"code": code, "expires_in_s": CODE_LIFE.as_secs(), "url": url, "secure_url": secure}))).into_response())
 }
 
 impl From<NoRandomness> for Problem {

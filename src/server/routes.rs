@@ -2,6 +2,7 @@
 //! builds the router from it; a test walks it with every kind of caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,7 +12,8 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::auth::{Grade, guard};
 use super::problem::{Problem, dress};
-use super::{Shared, metrics, mirror, page, plans, rest, sessions, sockets};
+use super::serve::Knock;
+use super::{Shared, ephemeral, metrics, mirror, page, plans, rest, sessions, sockets};
 
 /// One line of the table.
 pub struct Route {
@@ -72,6 +74,15 @@ pub const ROUTES: &[Route] = routes! {
     GET  "/v1/realtime"                       Client   socket sockets::upgrade;
     GET  "/realtime"                          Client   socket sockets::upgrade;
     GET  "/openai/v1/realtime"                Client   socket sockets::upgrade;
+    GET  "/openai/realtime"                   Client   socket sockets::upgrade;
+    POST "/v1/realtime/client_secrets"        Client   plain  ephemeral::create;
+    POST "/realtime/client_secrets"           Client   plain  ephemeral::create;
+    POST "/openai/v1/realtime/client_secrets" Client   plain  ephemeral::create;
+    POST "/openai/realtime/client_secrets"    Client   plain  ephemeral::create;
+    POST "/v1/realtime/sessions"              Client   plain  ephemeral::create;
+    POST "/realtime/sessions"                 Client   plain  ephemeral::create;
+    POST "/openai/v1/realtime/sessions"       Client   plain  ephemeral::create;
+    POST "/openai/realtime/sessions"          Client   plain  ephemeral::create;
 };
 
 /// The table as a router. Around each route stands its guard, around all of them Host and Origin.
@@ -85,13 +96,15 @@ pub(super) fn router(shared: &Arc<Shared>) -> Router {
 /// First in, last out: Host and Origin before anything, the body of a refusal and the headers of every answer after.
 async fn threshold(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_string();
-    let response = match shared.allowed.check(request.uri(), request.headers()) {
+    let response = match shared.allowed.check(request.uri(), request.headers(), request.extensions().get::<Knock>().and_then(|knock| knock.secure)) {
         Ok(()) => next.run(request).await,
         Err(problem) => {
             metrics::refused(problem.code);
             problem.into_response()
         }
     };
+    let delay = response.extensions().get::<Problem>().map_or(Duration::ZERO, |problem| problem.delay);
+    if !delay.is_zero() { tokio::time::sleep(delay).await }
     let route = response.extensions().get::<&'static Route>().map_or("other", |route| route.path);
     let mut response = dress(&path, response);
     page::harden(response.headers_mut());

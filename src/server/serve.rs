@@ -16,10 +16,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::tls::Greeter;
 use super::{Doors, Limits, Shared, metrics, routes};
 
 /// Longest head of a request, in bytes (a browser's has about 700).
@@ -28,6 +30,9 @@ const HEAD_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
 /// How often the metrics recorder tidies its samples.
 const UPKEEP: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether keys were added or revoked.
+const KEYS: Duration = Duration::from_millis(500);
 
 /// Where the server stands, for tasks that outlive their request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,55 +55,86 @@ pub(super) async fn reached(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
 pub struct Knock {
     /// The other end.
     pub peer: SocketAddr,
+    /// Our own end of a connection with TLS: the address that its client named or was led to.
+    pub secure: Option<SocketAddr>,
     /// Its place among the connections. A socket that outlives its request keeps a copy.
     _place: Arc<OwnedSemaphorePermit>,
 }
 
-/// Serves `doors` on `listener` until `shutdown` is ready; then says goodbye to all sockets and waits for them, at most
+/// Serves `doors` on `listener`, and with TLS on the second one if there is one, until `shutdown` is ready; then says goodbye to all sockets and waits for them, at most
 /// `limits.grace`. When it returns, nothing of it runs any more, except sockets of tasks that ignore [`Stage::Over`].
-pub async fn serve(listener: TcpListener, doors: Doors, shutdown: impl Future<Output = ()>) {
+pub async fn serve(listener: TcpListener, mut doors: Doors, shutdown: impl Future<Output = ()>) {
     let local = match listener.local_addr() {
         Ok(local) => local,
         Err(error) => return tracing::error!(%error, "the listening socket has no address; nothing is served"),
     };
     let limits = doors.limits;
     let (stage, watching) = watch::channel(Stage::Open);
-    let shared = Arc::new(Shared::new(doors, local, watching));
+    let secure = doors.secure.take();
+    let shared = Arc::new(Shared::new(doors, local, secure.as_ref(), watching));
+    let (secure, greeter) = secure.map(|s| (s.listener, Greeter::new(s.settings, limits.head_timeout))).unzip();
     let router = routes::router(&shared);
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     let mut upkeep = tokio::time::interval(UPKEEP);
+    let mut keys = tokio::time::interval(KEYS);
+    keys.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => welcome(stream, peer, &places, &router, &shared, &mut connections),
+                Ok((stream, peer)) => welcome(stream, peer, None, &places, &router, &shared, &mut connections),
+                Err(error) => rest_after(&error).await,
+            },
+            accepted = next_secure(secure.as_ref()) => match accepted {
+                Ok((stream, peer)) => welcome(stream, peer, greeter.clone(), &places, &router, &shared, &mut connections),
                 Err(error) => rest_after(&error).await,
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             _ = upkeep.tick() => shared.upkeep(),
+            _ = keys.tick() => shared.look_at_keys(),
         }
     }
-    drop(listener);
+    drop((listener, secure));
     end(&stage, limits, &places, connections).await;
 }
 
+async fn next_secure(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Gives the newcomer a place and a task, or says that all are taken.
-fn welcome(stream: TcpStream, peer: SocketAddr, places: &Arc<Semaphore>, router: &Router, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
+fn welcome(stream: TcpStream, peer: SocketAddr, greeter: Option<Greeter>, places: &Arc<Semaphore>, router: &Router, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
     let Ok(place) = Arc::clone(places).try_acquire_owned() else {
         metrics::connection_refused();
+        if greeter.is_some() { return }
         // Into the socket's empty buffer; a peer that cannot take it gets the closed connection alone.
         let _ = stream.try_write(b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n");
         return;
     };
     let _ = stream.set_nodelay(true);
-    let knock = Knock { peer, _place: Arc::new(place) };
-    connections.spawn(converse(stream, knock, router.clone(), shared.stage.clone(), shared.doors.limits));
+    let secure = greeter.as_ref().and_then(|_| stream.local_addr().ok());
+    let knock = Knock { peer, secure, _place: Arc::new(place) };
+    let (router, stage, limits) = (router.clone(), shared.stage.clone(), shared.doors.limits);
+    connections.spawn(async move {
+        let Some(greeter) = greeter else { return converse(stream, knock, router, stage, limits).await };
+        let mut closing = stage.clone();
+        tokio::select! {
+            greeted = greeter.greet(stream, peer) => match greeted {
+                Some(stream) => converse(stream, knock, router, stage, limits).await,
+                None => metrics::handshake_failed(),
+            },
+            () = reached(&mut closing, Stage::Closing) => {}
+        }
+    });
 }
 
 /// One connection, from its first byte to its last or to its upgrade.
-async fn converse(stream: TcpStream, knock: Knock, router: Router, mut stage: watch::Receiver<Stage>, limits: Limits) {
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, knock: Knock, router: Router, mut stage: watch::Receiver<Stage>, limits: Limits) {
     let _open = metrics::connection();
     let inner = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {

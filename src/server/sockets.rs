@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::Extension;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 
-use super::auth::REALTIME_PROTOCOL;
+use super::auth::{Key, REALTIME_PROTOCOL};
+use super::ephemeral::Grant;
 use super::problem::Problem;
+use super::realtime::Speaks;
 use super::serve::{Knock, Stage, reached};
 use super::{Shared, metrics};
 use crate::session::handle::Handle;
@@ -34,11 +37,16 @@ pub struct RealtimeQuery {
     pub conversation: Option<String>,
     /// `?mode=plan`: the client wants the conversation in plan mode before anything else happens.
     pub plan: bool,
+    /// The session it begins with, in the shape of a `session.update`: what its client secret stands for.
+    pub session: Option<Value>,
+    /// What its client speaks.
+    pub speaks: Speaks,
 }
 
 /// The address as it is read here.
 #[derive(serde::Deserialize)]
 pub(super) struct Address {
+    #[serde(alias = "deployment")]
     model: Option<String>,
     conversation: Option<String>,
     /// The mode it begins in: `plan`, and no other.
@@ -64,28 +72,43 @@ where
 
 /// `GET /v1/realtime` and its other paths.
 pub(super) async fn upgrade(
-    State(shared): State<Arc<Shared>>, Query(address): Query<Address>, Extension(knock): Extension<Knock>, upgrade: WebSocketUpgrade,
+    State(shared): State<Arc<Shared>>, Query(address): Query<Address>, Extension(knock): Extension<Knock>, grant: Option<Extension<Arc<Grant>>>,
+    key: Option<Extension<Key>>, headers: HeaderMap, upgrade: WebSocketUpgrade,
 ) -> Result<Response, Problem> {
     if address.call_id.is_some() {
         return Err(Problem::field("call_id", "names a call of another service; this gateway has none"));
     }
     let plan = begins_in_plan(address.mode.as_deref())?;
+    let (model, session) = begins_with(address.model, grant.as_deref().map(Arc::as_ref))?;
+    let speaks = Speaks::of(&headers);
     let which = match address.conversation.as_deref() {
         None | Some("new") => Which::New,
         Some("last") => Which::Last,
         Some(id) => Which::Id(known_form(id)?),
     };
     let handle = shared.doors.conversations.open(which).await?;
-    let query = RealtimeQuery { model: address.model, conversation: address.conversation, plan };
+    let query = RealtimeQuery { model, conversation: address.conversation, plan, session, speaks };
     let (wire, mut stage) = (Arc::clone(&shared.doors.wire), shared.stage.clone());
+    let key = key.map(|key| key.0);
     let upgrade = limited(upgrade, shared.doors.limits.realtime_message_max).protocols([REALTIME_PROTOCOL]);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let _kept = (knock, metrics::realtime_socket());
         tokio::select! {
             () = wire.run(socket, handle, query) => {}
             () = reached(&mut stage, Stage::Over) => {}
+            () = shared.revoked(key) => tracing::info!("the key of a socket was revoked; the socket is cut"),
         }
     }))
+}
+
+/// Model and session of a socket: those of its secret, which may not be used for another model.
+fn begins_with(model: Option<String>, grant: Option<&Grant>) -> Result<(Option<String>, Option<Value>), Problem> {
+    let model = model.filter(|model| !model.is_empty());
+    match grant {
+        Some(Grant { model: Some(granted), .. }) if model.as_ref().is_some_and(|model| model != granted) => Err(Problem::field("model", "is not the one that this client secret is for")),
+        Some(grant) => Ok((model.or_else(|| grant.model.clone()), Some(grant.session.clone()))),
+        None => Ok((model, None)),
+    }
 }
 
 /// What a client may ask for at the start: plan mode, which only tightens. Looser modes are chosen by a person on a screen.

@@ -4,6 +4,7 @@
 //! and keys are small files written whole. It decides nothing: what a log means is `engine::snapshot`'s one fold.
 //! It reads no clock and no environment: times and variables are handed in.
 
+pub mod certificate;
 mod files;
 pub mod home;
 pub mod ids;

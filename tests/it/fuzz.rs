@@ -5,7 +5,10 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use voxgate::codec::{self, Decode, EncoderSettings, FRAME, PACKET_SAMPLES_MAX};
+use voxgate::dialect::openai_beta::{self, Told};
+use voxgate::dialect::openai_realtime::client;
 use voxgate::media::jitter::{Due, HELD_MAX, Jitter};
 use voxgate::media::level::rms_dbfs;
 
@@ -74,6 +77,23 @@ pub fn jitter(bytes: &[u8]) {
     assert!(c.played + c.duplicates + c.late <= c.received);
 }
 
+/// An event of either side, through the translation of the beta's clients: what is JSON stays JSON with the same id, what is not goes on
+/// as it came, and what GA would not read is not made readable by naming it twice.
+pub fn beta(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let before: Option<Value> = serde_json::from_str(text).ok();
+    let id = |v: &Value| v.get("event_id").cloned();
+    if let Some(ga) = openai_beta::from_client(text) {
+        let ga: Value = serde_json::from_str(&ga).expect("JSON");
+        assert_eq!(before.as_ref().map(id), Some(id(&ga)));
+        let _ = client::parse(&ga.to_string());
+    }
+    if let Told::Text(told) = openai_beta::to_client(text) {
+        // A flat event that is no JSON is changed where it lies, by its name alone.
+        if let Some(before) = &before { assert_eq!(id(before), id(&serde_json::from_str(&told).expect("JSON"))) }
+    }
+}
+
 struct Dice(u64);
 
 impl Dice {
@@ -99,6 +119,7 @@ fn replay(target: &str, run: impl Fn(&[u8])) {
 fn the_corpus_holds() {
     replay("opus", opus_stream);
     replay("jitter", jitter);
+    replay("beta", beta);
 }
 
 #[test]
@@ -115,6 +136,24 @@ fn random_packets_never_panic_and_are_never_noise_at_full_scale() {
         loudest = loudest.max(level);
     }
     println!("{packets} random packets: the loudest at {loudest:.1} dBFS, {loud} above -12 dBFS");
+}
+
+#[test]
+fn mutated_events_of_the_beta_break_nothing() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/beta");
+    let seeds: Vec<Vec<u8>> = std::fs::read_dir(folder).unwrap().map(|e| std::fs::read(e.unwrap().path()).unwrap()).collect();
+    let words: [&[u8]; 12] = [b"null", b"[]", b"{}", b"\"", b"\\", b"{\"type\":1}", b"true", b"-1e9", b",", b":", b"\"audio\"", b"\"session\""];
+    let mut dice = Dice(11);
+    for n in 0..20_000 {
+        let mut bytes = seeds[n % seeds.len()].clone();
+        for _ in 0..=dice.next() % 4 {
+            let at = dice.next() as usize % bytes.len();
+            let to = (at + dice.next() as usize % 12).min(bytes.len());
+            let word = words[dice.next() as usize % words.len()];
+            bytes.splice(at..to, word.iter().copied());
+        }
+        beta(&bytes);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod barge_in;
+mod beta;
 mod browser;
 mod by_hand;
 mod card;

@@ -114,7 +114,7 @@ pub fn run(args: &RelayArgs) -> Result<ExitCode, Trouble> {
         let (copy, gateway, listening) = (measure(Middle::Copy, n, args.secs)?, measure(Middle::Gateway { listens: false }, n, args.secs)?, measure(Middle::Gateway { listens: true }, n, args.secs)?);
         let peer = args.peer.as_ref().map(|_| measure(Middle::LiteLlm, n, args.secs)).transpose()?;
         if args.json {
-            println!("{}", json_of(n, args.secs, &copy, &gateway, &listening, peer.as_ref()));
+            outln!("{}", json_of(n, args.secs, &copy, &gateway, &listening, peer.as_ref()));
         } else {
             rows.extend(rows_of(n, &copy, &gateway, &listening, peer.as_ref()));
         }
@@ -303,7 +303,7 @@ pub async fn run_part(args: &PartArgs) -> Result<ExitCode, Trouble> {
 
 async fn listening() -> Result<TcpListener, Trouble> {
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Trouble::failed)?;
-    println!("at {}", listener.local_addr().map_err(Trouble::failed)?);
+    outln!("at {}", listener.local_addr().map_err(Trouble::failed)?);
     Ok(listener)
 }
 
@@ -407,7 +407,7 @@ async fn load(args: &PartArgs, to: SocketAddr) -> Result<ExitCode, Trouble> {
     }
     tokio::time::sleep(WARM).await;
     account.counting.store(true, Ordering::Relaxed);
-    println!("measuring");
+    outln!("measuring");
     tokio::time::sleep(Duration::from_secs(args.secs)).await;
     account.counting.store(false, Ordering::Relaxed);
     let (sent, received) = (account.sent.load(Ordering::Relaxed), account.received.load(Ordering::Relaxed));
@@ -417,6 +417,6 @@ async fn load(args: &PartArgs, to: SocketAddr) -> Result<ExitCode, Trouble> {
     trips.sort_unstable();
     let at = |share: f64| trips.get(((trips.len() as f64 * share) as usize).min(trips.len().saturating_sub(1))).copied().unwrap_or(0);
     let on_time = trips.iter().filter(|t| u64::from(**t) <= LATE_US).count() as f64 / (sent.max(1)) as f64;
-    println!("done {}", json!({"sent": sent, "received": received, "p50_us": at(0.5), "p99_us": at(0.99), "on_time": on_time.min(1.0)}));
+    outln!("done {}", json!({"sent": sent, "received": received, "p50_us": at(0.5), "p99_us": at(0.99), "on_time": on_time.min(1.0)}));
     Ok(ExitCode::SUCCESS)
 }

@@ -107,6 +107,12 @@ pub struct SessionChange {
 }
 
 impl SessionChange {
+    /// Reads the session of a `session.update`.
+    ///
+    /// # Errors
+    /// [`BadEvent`], naming the field.
+    pub fn parse(session: &Value) -> Result<Self, BadEvent> { Self::read(&Fields::of(session, "session".into())?) }
+
     pub(super) fn read(fields: &Fields) -> Result<Self, BadEvent> {
         if fields.word("type", &["realtime"])?.is_none() {
             return Err(BadEvent::missing(fields.path("type")));

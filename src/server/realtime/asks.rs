@@ -49,7 +49,23 @@ impl Door {
         }
     }
 
+    /// What holds from the first moment on, before the client has seen anything.
+    pub(super) fn begin_with(&mut self, session: &Value) -> Carried {
+        while self.next_frame().is_some() {}
+        self.take_over(SessionChange::parse(session)?)?;
+        let created = self.writer.session_created(self.session.to_json());
+        self.send(created);
+        Ok(())
+    }
+
     fn update(&mut self, change: SessionChange) -> Carried {
+        self.take_over(change)?;
+        let updated = self.writer.session_updated(self.session.to_json());
+        self.send(updated);
+        Ok(())
+    }
+
+    fn take_over(&mut self, change: SessionChange) -> Carried {
         check_codec(&change)?;
         let applied = self.session.apply(change, self.spoken)?;
         if applied.input_format {
@@ -66,8 +82,6 @@ impl Door {
             self.tell(LegInput::Speaks(modality == Modality::Audio));
         }
         self.notice_tools(&applied.functions, &applied.left_out);
-        let updated = self.writer.session_updated(self.session.to_json());
-        self.send(updated);
         Ok(())
     }
 

@@ -6,15 +6,18 @@
 //!
 //! - `socket` carries frames in and out and is the only part that waits;
 //! - `door` is the state of one socket; `asks` carries out client events, `tells` writes what the conversation says;
+//! - `seam` translates for a client that speaks another dialect than GA;
 //! - `proxy` is the other kind of session: a provider hears and answers, and the gateway stands between;
 //! - `ear` turns appended sound into 16 kHz (`packets`: of Opus), `voice` a speech into deltas, `items` remembers what was named.
 
+mod agreed;
 mod asks;
 mod door;
 mod ear;
 mod items;
 mod packets;
 mod proxy;
+mod seam;
 mod socket;
 mod tells;
 mod voice;
@@ -22,6 +25,9 @@ mod voice;
 #[cfg(test)]
 mod tests;
 
+pub use agreed::agree;
+pub use crate::dialect::openai_realtime::error::BadEvent;
+pub use seam::Speaks;
 pub use socket::{MESSAGE_MAX, limit, run};
 
 /// What the address of the socket says.
@@ -36,4 +42,10 @@ pub struct RealtimeQuery {
     /// The conversation begins in plan mode, or goes on in it.
     #[serde(default)]
     pub plan: bool,
+    /// The session it begins with, in the shape of a `session.update`. Not the address's to say.
+    #[serde(skip)]
+    pub session: Option<serde_json::Value>,
+    /// What the client speaks.
+    #[serde(skip)]
+    pub speaks: Speaks,
 }

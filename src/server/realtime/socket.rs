@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::RealtimeQuery;
 use super::door::Door;
 use super::proxy;
+use super::seam::Seam;
 use crate::dialect::openai_realtime::error::BadEvent;
 use crate::provider::Provider;
 use crate::session::handle::{Handle, LegPort};
@@ -57,21 +58,24 @@ enum Ending {
 /// Attaches the socket to the conversation and serves it until either lets go. A model that is a provider's goes there.
 pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, providers: Arc<[Arc<Provider>]>) {
     let provider = providers.iter().find(|p| Some(p.name.as_str()) == query.model.as_deref()).cloned();
+    let seam = Seam::new(query.speaks);
     if let Some(provider) = provider {
-        return proxy::run(socket, handle, query, provider).await;
+        return proxy::run(socket, handle, query, provider, seam).await;
     }
     let (sink, stream) = socket.split();
     let (frames, inbox) = mpsc::channel(WRITER_QUEUE);
     let (stop, stopped) = mpsc::channel(1);
     let writer = tokio::spawn(write(sink, inbox, stopped));
     let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: true, speaks: true, remote: false };
-    let mut line = Line { stream, frames, heard: Instant::now(), moved: Instant::now() };
+    let mut line = Line { stream, frames, seam, heard: Instant::now(), moved: Instant::now() };
     let mut door = Door::new(handle.id(), &tag(), query.model.as_deref().filter(|model| !model.is_empty()).map(clip));
     if query.plan {
         // As if the client had typed it before anything else: the one thing about the mode that a client may say.
         door.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() });
     }
+    let begun = query.session.as_ref().map_or(Ok(()), |session| door.begin_with(session));
     let ending = match handle.attach(spec).await {
+        _ if begun.is_err() => Ending::Close(1008, begun.unwrap_err().message),
         Ok(port) => line.serve(&mut door, port).await,
         Err(refused) => {
             while door.next_frame().is_some() {}
@@ -103,6 +107,7 @@ pub(super) fn tag() -> String {
 struct Line {
     stream: SplitStream<WebSocket>,
     frames: mpsc::Sender<Message>,
+    seam: Seam,
     /// The client last sent something.
     heard: Instant,
     /// The writer last took a frame, or none waited.
@@ -128,7 +133,8 @@ impl Line {
         let mut pinged = Instant::now();
         let mut pieces = VecDeque::new();
         loop {
-            if !door.has_frames() {
+            let has_frames = door.has_frames() || self.seam.waits();
+            if !has_frames {
                 self.moved = Instant::now();
             }
             if door.waiting_bytes() > WAITING_MAX || self.moved.elapsed() > STUCK {
@@ -139,7 +145,7 @@ impl Line {
                 // Nothing is read while the conversation has not taken what was read before: the client's own connection fills up.
                 message = self.stream.next(), if door.inputs.is_empty() => {
                     self.heard = Instant::now();
-                    if let Some(ending) = take(door, now(), message) {
+                    if let Some(ending) = take(door, &mut self.seam, now(), message) {
                         return ending;
                     }
                 }
@@ -155,12 +161,14 @@ impl Line {
                     Some(Some(reason)) => return Ending::Close(1008, reason),
                     None => return gone(),
                 },
-                place = self.frames.reserve(), if door.has_frames() => match (place, door.next_frame()) {
+                place = self.frames.reserve(), if has_frames => match (place, self.seam.next(&mut || next_of(door))) {
                     (Ok(place), Some(frame)) => {
                         self.moved = Instant::now();
-                        place.send(Message::Text(frame.into()));
+                        place.send(Message::Text(frame));
                     }
-                    _ => return Ending::Left,
+                    // All that waited is nothing in the client's dialect.
+                    (Ok(_), None) => {}
+                    (Err(_), _) => return Ending::Left,
                 },
                 () = tokio::time::sleep(gap.unwrap_or(Duration::MAX)), if gap.is_some() && door.inputs.is_empty() => door.listen(now()),
                 _ = ticks.tick() => {
@@ -186,7 +194,7 @@ impl Line {
         stop: mpsc::Sender<CloseFrame>,
         writer: tokio::task::JoinHandle<()>,
     ) {
-        let Line { mut stream, frames, .. } = self;
+        let Line { mut stream, frames, mut seam, .. } = self;
         let abort = writer.abort_handle();
         let goodbye = async {
             match ending {
@@ -195,8 +203,8 @@ impl Line {
                     let _ = stop.try_send(close_frame(code, &reason));
                 }
                 Ending::Close(code, reason) => {
-                    while let Some(frame) = door.next_frame() {
-                        let _ = frames.send(Message::Text(frame.into())).await;
+                    while let Some(frame) = seam.next(&mut || next_of(&mut door)) {
+                        let _ = frames.send(Message::Text(frame)).await;
                     }
                     let _ = frames.send(Message::Close(Some(close_frame(code, &reason)))).await;
                     drop(frames);
@@ -230,12 +238,14 @@ async fn next_said(pieces: &mut VecDeque<LegOutput>, output: &mut mpsc::Receiver
     }
 }
 
+fn next_of(door: &mut Door) -> Option<Utf8Bytes> { door.next_frame().map(Utf8Bytes::from) }
+
 /// One message of the client.
-fn take(door: &mut Door, now: u64, message: Option<Result<Message, axum::Error>>) -> Option<Ending> {
+fn take(door: &mut Door, seam: &mut Seam, now: u64, message: Option<Result<Message, axum::Error>>) -> Option<Ending> {
     match message {
         Some(Ok(Message::Text(text))) if text.len() > MESSAGE_MAX => Some(too_long()),
         Some(Ok(Message::Text(text))) => {
-            door.client(now, &text);
+            seam.client(text, &mut |event| door.client(now, &event));
             None
         }
         Some(Ok(Message::Binary(bytes))) if bytes.len() > MESSAGE_MAX => Some(too_long()),

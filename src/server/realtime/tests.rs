@@ -100,6 +100,18 @@ fn only_so_many_items_are_remembered() {
 }
 
 #[test]
+fn a_session_that_was_agreed_on_holds_from_the_first_event() {
+    let mut door = Door::new("conv", "tag", Some("m"));
+    let session = json!({"type": "realtime", "instructions": "Be brief.", "output_modalities": ["text"], "tools": [{"type": "mcp"}, {"type": "function", "name": "f"}]});
+    door.begin_with(&session).unwrap();
+    let told = events(&mut door);
+    assert_eq!(kinds(&told), ["session.created"]);
+    assert_eq!((&told[0]["session"]["instructions"], &told[0]["session"]["output_modalities"], told[0]["session"]["tools"].as_array().unwrap().len()), (&json!("Be brief."), &json!(["text"]), 1));
+    assert!(door.inputs.iter().any(|i| matches!(i, LegInput::Instructions(text) if text == "Be brief.")));
+    assert!(Door::new("conv", "tag", Some("m")).begin_with(&json!({"type": "realtime", "model": "other"})).is_err());
+}
+
+#[test]
 fn a_repeated_update_is_noticed_once() {
     let mut door = door();
     let update = json!({"type": "session.update", "session": {"type": "realtime", "tools": [{"type": "function", "name": "f"}]}}).to_string();

@@ -240,7 +240,9 @@ impl World {
 
 /// The wire of the tests: says what it was given, then echoes.
 async fn echo(mut socket: axum::extract::ws::WebSocket, handle: Handle, query: RealtimeQuery) {
-    let hello = json!({"conversation": handle.id(), "model": query.model}).to_string();
+    let mut hello = json!({"conversation": handle.id(), "model": query.model});
+    if let Some(session) = query.session { hello["session"] = session }
+    let hello = hello.to_string();
     let _ = socket.send(axum::extract::ws::Message::Text(hello.into())).await;
     while let Some(Ok(message)) = socket.recv().await {
         if matches!(message, axum::extract::ws::Message::Text(_)) && socket.send(message).await.is_err() { return }

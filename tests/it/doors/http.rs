@@ -47,7 +47,7 @@ pub async fn raw(address: SocketAddr, method: &str, path: &str, headers: &[Strin
 }
 
 /// To the end of the answer: of its head where it is an upgrade, of its body where its length is told, else of the stream.
-async fn read_answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+pub async fn read_answer(stream: &mut (impl tokio::io::AsyncRead + Unpin), bytes: &mut Vec<u8>) -> std::io::Result<()> {
     let mut buffer = [0u8; 16 * 1024];
     loop {
         let n = stream.read(&mut buffer).await?;

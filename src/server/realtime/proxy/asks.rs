@@ -137,7 +137,17 @@ impl Proxy {
         }
     }
 
+    /// What holds from the first moment on, before the client or the provider has seen anything.
+    pub(super) fn begin_with(&mut self, session: &Value) -> Carried { self.take_over(SessionChange::parse(session)?) }
+
     fn update(&mut self, change: SessionChange) -> Carried {
+        self.take_over(change)?;
+        let updated = self.writer.session_updated(self.session.to_json());
+        self.send(updated);
+        Ok(())
+    }
+
+    fn take_over(&mut self, change: SessionChange) -> Carried {
         check_codec(&change)?;
         if let Some((param, _)) = change.formats().into_iter().find(|(_, format)| *format == Format::Opus) {
             return Err(BadEvent::value(param, "'audio/opus' is not spoken towards a provider: use 'audio/pcm', 'audio/pcmu' or 'audio/pcma'."));
@@ -166,8 +176,6 @@ impl Proxy {
             }
             None => self.tell_session(),
         }
-        let updated = self.writer.session_updated(self.session.to_json());
-        self.send(updated);
         Ok(())
     }
 

@@ -367,7 +367,7 @@ impl Proxy {
         }
         if clients.is_some() { self.asked = false }
         let mut event = event.clone();
-        event["error"]["event_id"] = json!(clients);
+        if let Some(error) = event["error"].as_object_mut() { error.insert("event_id".into(), json!(clients)); }
         self.show(event);
     }
 }

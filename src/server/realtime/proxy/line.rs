@@ -16,6 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::tungstenite;
 
 use super::super::RealtimeQuery;
+use super::super::seam::Seam;
 use super::super::socket::{clip, tag};
 use super::Proxy;
 use crate::provider::{ConnectError, Dialect, Provider, Socket};
@@ -58,14 +59,16 @@ enum Ending {
 }
 
 /// Holds the conversation between this socket and the provider until either lets go.
-pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, provider: Arc<Provider>) {
+pub async fn run(socket: WebSocket, handle: Handle, query: RealtimeQuery, provider: Arc<Provider>, seam: Seam) {
     let spec = LegSpec { name: "realtime client".into(), displaceable: true, hears: provider.listens, speaks: true, remote: true };
     let mut proxy = Proxy::new(handle.id(), &tag(), query.model.as_deref().filter(|m| !m.is_empty()).map(clip), provider.kind, provider.listens);
     if provider.kind.dialect == Dialect::GeminiLive { proxy.live = Some(super::Live::new(handle.id(), &tag(), &provider.model)) }
     if query.plan { proxy.inputs.push_back(LegInput::Text { item: "item_plan".into(), text: "/plan".into() }) }
+    let begun = query.session.as_ref().map_or(Ok(()), |session| proxy.begin_with(session));
     let connecting = Some(connect(&provider, Duration::ZERO));
-    let mut line = Line { client: Side::new(socket), upstream: None, provider, heard: Instant::now(), connecting, tries: 0, away: None, since: Instant::now() };
+    let mut line = Line { client: Side::new(socket), seam, upstream: None, provider, heard: Instant::now(), connecting, tries: 0, away: None, since: Instant::now() };
     let ending = match handle.attach(spec).await {
+        _ if begun.is_err() => Ending::Close(1008, begun.unwrap_err().message),
         Ok(port) => line.hold(&mut proxy, port).await,
         Err(refused) => Ending::Close(1008, refused.to_string()),
     };
@@ -115,6 +118,7 @@ impl<S> Side<S> {
 
 struct Line {
     client: Side<WebSocket>,
+    seam: Seam,
     upstream: Option<Side<Socket>>,
     provider: Arc<Provider>,
     heard: Instant,
@@ -143,12 +147,12 @@ impl Line {
             proxy.catch_up(now());
             if proxy.client_waiting() > WAITING_MAX { return Ending::Close(1013, "this client reads too slowly".into()) }
             trim(&mut proxy.inputs);
-            let to_client = proxy.client_waiting() > 0 || !pings.is_empty() || self.client.unflushed;
+            let to_client = proxy.client_waiting() > 0 || self.seam.waits() || !pings.is_empty() || self.client.unflushed;
             let gap = proxy.deadline().map(|at| Duration::from_millis(at.saturating_sub(now())));
             let reads_client = proxy.upstream_waiting() < UPSTREAM_WAITING_MAX && proxy.inputs.len() < COPIES_MAX;
             tokio::select! {
                 biased;
-                came = poll_fn(|cx| poll_sockets(cx, &mut self.client, &mut self.upstream, proxy, &mut pings, reads_client)) => match came {
+                came = poll_fn(|cx| poll_sockets(cx, &mut self.client, &mut self.seam, &mut self.upstream, proxy, &mut pings, reads_client)) => match came {
                     Came::ClientGone => return Ending::Left,
                     Came::ProviderGone(why) => proxy.lost = Some(why),
                     Came::Provider(frame) => {
@@ -159,7 +163,7 @@ impl Line {
                         self.heard = Instant::now();
                         match message {
                             Message::Text(ref text) if text.len() > MESSAGE_MAX => return Ending::Close(1009, format!("a message may have at most {MESSAGE_MAX} bytes")),
-                            Message::Text(_) => proxy.client(now(), message.into_data()),
+                            Message::Text(text) => self.seam.client(text, &mut |event| proxy.client(now(), event.into())),
                             Message::Binary(_) => return Ending::Close(1003, "events are text frames".into()),
                             Message::Ping(_) | Message::Pong(_) => {}
                             Message::Close(_) => return Ending::Left,
@@ -265,8 +269,8 @@ impl Line {
         let Ending::Close(code, reason) = ending else { return };
         tracing::debug!(code, %reason, "proxied session ends");
         let goodbye = async {
-            while let Some(frame) = proxy.next_client() {
-                if self.client.socket.send(text(frame)).await.is_err() { return }
+            while let Some(frame) = self.seam.next(&mut || next_of(proxy)) {
+                if self.client.socket.send(Message::Text(frame)).await.is_err() { return }
             }
             let end = (0..=reason.len().min(123)).rev().find(|at| reason.is_char_boundary(*at)).unwrap_or(0);
             let _ = self.client.socket.send(Message::Close(Some(CloseFrame { code, reason: reason[..end].into() }))).await;
@@ -293,7 +297,8 @@ fn trim(inputs: &mut VecDeque<LegInput>) {
     }
 }
 
-fn text(frame: Bytes) -> Message { Utf8Bytes::try_from(frame).map_or_else(|_| Message::Ping(Bytes::new()), Message::Text) }
+/// What a session writes is text; what is not would end the client's socket and is left out.
+fn next_of(proxy: &mut Proxy) -> Option<Utf8Bytes> { std::iter::from_fn(|| proxy.next_client()).find_map(|frame| Utf8Bytes::try_from(frame).ok()) }
 
 fn tungstenite_text(frame: Bytes) -> Option<tungstenite::Message> { tungstenite::Utf8Bytes::try_from(frame).ok().map(tungstenite::Message::Text) }
 
@@ -306,9 +311,9 @@ enum Came {
 }
 
 /// Writes what waits for either side, then reads what is there: the provider first, whose sound is waited for.
-fn poll_sockets(cx: &mut Context<'_>, client: &mut Side<WebSocket>, upstream: &mut Option<Side<Socket>>, proxy: &mut Proxy, pings: &mut VecDeque<Message>, reads_client: bool) -> Poll<Came> {
-    if proxy.client_waiting() > 0 || !pings.is_empty() || client.unflushed {
-        let written = client.write(cx, &mut || pings.pop_front().or_else(|| proxy.next_client().map(text)));
+fn poll_sockets(cx: &mut Context<'_>, client: &mut Side<WebSocket>, seam: &mut Seam, upstream: &mut Option<Side<Socket>>, proxy: &mut Proxy, pings: &mut VecDeque<Message>, reads_client: bool) -> Poll<Came> {
+    if proxy.client_waiting() > 0 || seam.waits() || !pings.is_empty() || client.unflushed {
+        let written = client.write(cx, &mut || pings.pop_front().or_else(|| seam.next(&mut || next_of(proxy)).map(Message::Text)));
         if let Poll::Ready(Err(_)) = written { return Poll::Ready(Came::ClientGone) }
     }
     if let Some(side) = upstream {
