@@ -230,6 +230,7 @@ impl Proxy {
         if !self.answered(&call, &output) { return self.set_aside(item, place, "a result for a call that it was not handed") }
         let mut told = Self::as_output(&call, &output);
         told["id"] = json!(id);
+        Self::remember(&mut self.client_outputs, &id);
         self.goes_on_unasked = self.live.is_some();
         self.put(told, place, event_id);
         Ok(())

@@ -212,10 +212,9 @@ impl Proxy {
             Some("function_call") => {
                 if let Some(call) = self.call_of(&event).filter(|c| c.clients && c.is_open()) { call.held.push(event) }
             }
-            Some("function_call_output") => {
-                let clients = item["call_id"].as_str().is_some_and(|c| self.calls.iter().any(|k| k.id == c && k.clients && k.held.is_empty() && !self.hidden.contains(&k.item)));
-                if clients { self.show(event) } else { Self::remember(&mut self.hidden, &id) }
-            }
+            // The call itself may be forgotten by the time its output is acknowledged.
+            Some("function_call_output") if self.client_outputs.contains(&id) => self.show(event),
+            Some("function_call_output") => Self::remember(&mut self.hidden, &id),
             _ => self.show_visible(event),
         }
     }
@@ -241,6 +240,10 @@ impl Proxy {
             if let Some(id) = event["item"]["id"].as_str() { self.last_visible = Some(id.to_string()) }
         }
         if event["event_id"].is_null() { event["event_id"] = json!(self.new_id("event")) }
+        // Left out by some servers, and missed by strict clients.
+        let kind = event["type"].as_str().unwrap_or_default();
+        let of_content = kind.starts_with("conversation.item.input_audio_transcription.") && !kind.ends_with(".segment") || kind == "conversation.item.truncated";
+        if of_content && event["content_index"].is_null() { event["content_index"] = json!(0) }
         self.send(event.to_string());
     }
 

@@ -165,6 +165,8 @@ pub(super) struct Proxy {
     holds_for_client: bool,
     /// The client has answered a call, and the provider goes on without being asked: the client's wish for it is granted already.
     goes_on_unasked: bool,
+    /// Items with which the client answered calls: it waits for each to be acknowledged.
+    client_outputs: HashSet<String>,
     /// Items the client never sees.
     hidden: HashSet<String>,
     /// Items the provider knows.
@@ -186,7 +188,7 @@ impl Proxy {
             conversation: conversation.to_string(), tag: tag.to_string(), ids: 0, kind, live: None, listens, writer: Writer::new(tag), ear: Ear::new(session.input_format), quiet: Vec::new(), loud_at: 0, session,
             forwarded: json!({}), items: Items::default(), brief: None, instructed: 0, client: VecDeque::new(), client_bytes: 0, upstream: VecDeque::new(), inputs: VecDeque::new(), ready: false, seeded: false, again: false, orphans: HashMap::new(),
             told_session: false, early: VecDeque::new(), answer: None, calls: Vec::new(), create: None, asked: false, unwanted: false, turn_ended: false, verdict: Verdict::default(), waiting_words: VecDeque::new(),
-            saying: None, deferred: VecDeque::new(), deferred_bytes: 0, holding: false, holds_for_client: false, goes_on_unasked: false, hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
+            saying: None, deferred: VecDeque::new(), deferred_bytes: 0, holding: false, holds_for_client: false, goes_on_unasked: false, client_outputs: HashSet::new(), hidden: HashSet::new(), known: HashSet::new(), last_visible: None, events: HashMap::new(), sounds_ms: 0, ending: None, lost: None,
         }
     }
 

@@ -137,6 +137,31 @@ fn older_names_are_written_anew() {
 }
 
 #[test]
+fn what_strict_clients_need_is_there_even_where_a_server_leaves_it_out() {
+    let mut w = World::new();
+    w.seen.clear();
+    w.up(json!({"type": "conversation.item.input_audio_transcription.completed", "item_id": "i", "transcript": "Hi"}));
+    w.up(json!({"type": "conversation.item.truncated", "item_id": "i", "audio_end_ms": 5}));
+    assert!(w.seen.iter().all(|e| e["content_index"] == 0 && e["event_id"].is_string()), "{:?}", w.seen);
+}
+
+#[test]
+fn the_output_of_a_clients_call_is_acknowledged_though_the_call_is_forgotten() {
+    let mut w = World::new();
+    w.client(function("light"));
+    w.begins("r");
+    let theirs = w.calls("r", "c1", "light", 0);
+    w.leg(LegOutput::Handed { call: CallId("c1".into()) });
+    w.ends("r", "completed", json!([theirs]));
+    w.client(json!({"type": "conversation.item.create", "item": {"id": "out_1", "type": "function_call_output", "call_id": "c1", "output": "on"}}));
+    w.client(json!({"type": "response.create"}));
+    w.begins("r2");
+    w.seen.clear();
+    for kind in ["added", "done"] { w.up(json!({"type": format!("conversation.item.{kind}"), "item": {"id": "out_1", "type": "function_call_output", "call_id": "c1", "output": "on"}})) }
+    assert_eq!(w.seen.len(), 2, "{:?}", w.seen);
+}
+
+#[test]
 fn calls_of_both_kinds_in_one_response_end_the_answer_and_each_gets_one_output() {
     let mut w = World::new();
     w.client(function("light"));
