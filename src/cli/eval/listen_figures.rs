@@ -69,7 +69,11 @@ fn real_speech(place: &Place, tallies: &BTreeMap<Kind, Tally>, heard: usize, all
         format!("The words alone, without the sound's scores, would have loosened {} times in all speech.", speech.loosened_by_words),
     ];
     if heard < all { notes.push(format!("{heard} of {all} recordings were heard, a mixed sample of the whole; the command goes on where it was.")) }
-    if !unread.is_empty() { notes.push(format!("{} recordings could not be decoded: {}", unread.len(), unread[0])) }
+    if let Some(first) = unread.first() {
+        // A figure tells of the recording, not of the folder that one machine keeps it in.
+        let first: Vec<&str> = first.split(' ').map(|word| word.split_once("/corpora/").map_or(word, |(_, rest)| rest)).collect();
+        notes.push(format!("{} recordings could not be decoded: {}", unread.len(), first.join(" ")));
+    }
     notes.extend(quotes(&speech));
     Figure {
         name: "real-speech".into(), title: "False commands on real speech".into(), command: "voxgate eval listen --corpora".into(),

@@ -38,7 +38,7 @@ pub struct Own<'a> {
 /// one when it knows that the words were not for it.
 pub fn session_update(event_id: &str, client: &Value, own: &Own) -> Value {
     let mut session = client.clone();
-    let tools: Vec<Value> = own.tools.iter().map(function).chain(own.functions.iter().cloned()).take(TOOLS_MAX).collect();
+    let tools: Vec<Value> = own.tools.iter().map(function).chain(own.functions.iter().map(declared)).take(TOOLS_MAX).collect();
     let mut turns = turns::to_json(own.turns);
     if turns.is_object() { turns["create_response"] = json!(false) }
     merge(&mut session, json!({"type": "realtime", "instructions": own.instructions, "tools": tools, "audio": {"input": {"turn_detection": turns}}}));
@@ -64,6 +64,15 @@ pub(super) fn plain(value: &Value, fields: &[&str]) -> Value {
         value if is_plain(value) => value.clone(),
         _ => Value::Null,
     }
+}
+
+/// A client's function with the fields that declare one, and nothing that rides along.
+fn declared(tool: &Value) -> Value {
+    let mut declared = json!({"type": "function"});
+    for name in ["name", "description", "parameters", "strict"] {
+        if let Some(value) = tool.get(name) { declared[name] = value.clone() }
+    }
+    declared
 }
 
 fn function(spec: &ToolSpec) -> Value {

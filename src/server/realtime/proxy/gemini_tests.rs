@@ -15,7 +15,7 @@ fn loud() -> String {
 
 impl World {
     /// A session that stands.
-    fn gemini() -> Self {
+    pub(super) fn gemini() -> Self {
         let mut w = Self::gemini_fresh();
         w.client(json!({"type": "session.update", "session": {"type": "realtime"}}));
         w.pass(200);
@@ -23,20 +23,20 @@ impl World {
         w
     }
 
-    fn gemini_fresh() -> Self {
+    pub(super) fn gemini_fresh() -> Self {
         let mut w = Self::of("gemini");
         w.proxy.live = Some(Live::new("conv", "t", "gemini-2.5-flash-live"));
         w.connect();
         w
     }
 
-    fn connect(&mut self) {
+    pub(super) fn connect(&mut self) {
         self.proxy.connected(self.now);
         self.drain();
         self.leg(LegOutput::History(Vec::new()));
     }
 
-    fn ready(&mut self) { self.up(json!({"setupComplete": {}})) }
+    pub(super) fn ready(&mut self) { self.up(json!({"setupComplete": {}})) }
 
     fn content(&mut self, content: Value) { self.up(json!({"serverContent": content})) }
 

@@ -19,6 +19,8 @@ mod hears;
 mod line;
 
 #[cfg(test)]
+mod bypass_tests;
+#[cfg(test)]
 mod gemini_tests;
 #[cfg(test)]
 mod tests;

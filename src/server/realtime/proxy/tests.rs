@@ -444,6 +444,10 @@ fn history(seed: u64, wild: bool) {
         }
         if w.proxy.ending().is_some() { break }
     }
+    one_beginning_and_one_end(seed, &w);
+}
+
+fn one_beginning_and_one_end(seed: u64, w: &World) {
     let mut open: Option<String> = None;
     for event in &w.seen {
         match event["type"].as_str().unwrap_or_default() {
@@ -459,6 +463,43 @@ fn history(seed: u64, wild: bool) {
         }
         if event["item"]["type"] == "function_call" { assert_ne!(event["item"]["name"], "notes__add", "seed {seed}: a call of the gateway's was seen") }
     }
+}
+
+/// A history of a provider of the other protocol: the same promises hold of what the client sees.
+fn history_of_gemini(seed: u64, wild: bool) {
+    let mut dice = Dice(seed);
+    let mut w = World::gemini();
+    for _ in 0..60 {
+        match dice.below(12) {
+            0..=4 => { let frame = gemini_frame(&mut dice); if wild && dice.below(3) == 0 { let text = mutated(&mut dice, &frame); w.raw_up(text) } else { w.up(frame) } }
+            5..=6 => { let event = client_event(&mut dice); if wild && dice.below(3) == 0 { let text = mutated(&mut dice, &event); w.raw_client(text) } else { w.client(event) } }
+            7..=9 => { let output = leg_output(&mut dice); w.leg(output) }
+            10 => { let ms = dice.below(4_000) as Ms; w.pass(ms) }
+            _ => { w.lose(); w.connect(); w.pass(1_001); w.ready() }
+        }
+        if w.proxy.ending().is_some() { break }
+    }
+    one_beginning_and_one_end(seed, &w);
+}
+
+fn gemini_frame(dice: &mut Dice) -> Value {
+    let content = |content: Value| json!({"serverContent": content});
+    let tool = ["notes__add", "light", "nobody__knows"][dice.below(3)];
+    match dice.below(12) {
+        0..=3 => content(json!({"modelTurn": {"parts": [{"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": "AAAA"}}]}, "outputTranscription": {"text": "word "}})),
+        4 => content(json!({"inputTranscription": {"text": "words", "finished": dice.below(2) == 0}})),
+        5 => content(json!({"interrupted": true})),
+        6..=7 => content(json!({"turnComplete": true})),
+        8..=9 => json!({"toolCall": {"functionCalls": [{"id": format!("g{}", dice.below(20)), "name": tool, "args": {}}]}}),
+        10 => json!({"toolCallCancellation": {"ids": [format!("g{}", dice.below(20))]}}),
+        _ => json!({"error": {"code": 3, "status": "INVALID_ARGUMENT", "message": "no"}}),
+    }
+}
+
+#[test]
+fn answers_of_the_other_protocol_have_one_beginning_and_one_end_too() {
+    for seed in 0..2_000 { history_of_gemini(seed, false) }
+    for seed in 20_000..22_000 { history_of_gemini(seed, true) }
 }
 
 #[test]
